@@ -1,0 +1,101 @@
+"""Constants of OpenSHMEM as enumerations, with flat aliases (`CMP_EQ`) as in C and in shmem4py.
+
+The numbers of CMP and SIGNAL are shared with the C core. Members of both are small integers, and
+`SIGNAL.ADD == CMP.NE` holds: `comparison` and `signal_op`, through which every argument of a call passes,
+therefore look at the type, so that a swapped argument raises instead of waiting for the wrong thing.
+"""
+
+from __future__ import annotations
+
+from enum import Enum, IntEnum
+
+from .errors import ArgumentError
+
+MAJOR_VERSION = 1
+MINOR_VERSION = 6
+VENDOR_STRING = "shmemu"
+
+
+class CMP(IntEnum):
+    """Comparisons of the wait and test routines: `word CMP value` (OpenSHMEM 1.6, 9.11)."""
+
+    EQ = 0
+    NE = 1
+    GT = 2
+    LE = 3
+    LT = 4
+    GE = 5
+
+
+class SIGNAL(IntEnum):
+    """What `put_signal` does to the signal word: store the value, or add it atomically (OpenSHMEM 1.6, 9.10)."""
+
+    SET = 0
+    ADD = 1
+
+
+class THREAD(IntEnum):
+    """Levels of thread support, weakest first (OpenSHMEM 1.6, 9.2)."""
+
+    SINGLE = 0
+    FUNNELED = 1
+    SERIALIZED = 2
+    MULTIPLE = 3
+
+
+class AMO(str, Enum):
+    """Atomic operations by name, for `atomic_op` and `atomic_fetch_op`."""
+
+    SET = "set"
+    INC = "inc"
+    ADD = "add"
+    AND = "and"
+    OR = "or"
+    XOR = "xor"
+
+
+class OP(str, Enum):
+    """Reductions by name, for `reduce`."""
+
+    AND = "and"
+    OR = "or"
+    XOR = "xor"
+    MAX = "max"
+    MIN = "min"
+    SUM = "sum"
+    PROD = "prod"
+
+
+CMP_EQ, CMP_NE, CMP_GT, CMP_LE, CMP_LT, CMP_GE = CMP
+SIGNAL_SET, SIGNAL_ADD = SIGNAL
+THREAD_SINGLE, THREAD_FUNNELED, THREAD_SERIALIZED, THREAD_MULTIPLE = THREAD
+AMO_SET, AMO_INC, AMO_ADD, AMO_AND, AMO_OR, AMO_XOR = AMO
+OP_AND, OP_OR, OP_XOR, OP_MAX, OP_MIN, OP_SUM, OP_PROD = OP
+
+_SYMBOLS = {"==": CMP.EQ, "!=": CMP.NE, ">": CMP.GT, "<=": CMP.LE, "<": CMP.LT, ">=": CMP.GE}
+_COMPARISONS = {**_SYMBOLS, **{member.name.lower(): member for member in CMP}}
+_SIGNAL_OPS = {member.name.lower(): member for member in SIGNAL}
+
+
+def comparison(value: object) -> CMP:
+    """The comparison meant by `value`: a CMP, or '==' '!=' '>' '<=' '<' '>=', or 'eq' 'ne' 'gt' 'le' 'lt' 'ge'.
+
+    Raises ArgumentError for anything else, plain integers and members of SIGNAL included.
+    """
+    if type(value) is CMP:
+        return value
+    if isinstance(value, str) and value.lower() in _COMPARISONS:
+        return _COMPARISONS[value.lower()]
+    raise ArgumentError(f"unknown comparison {value!r}: use a CMP_ constant, or one of {' '.join(_COMPARISONS)}")
+
+
+def signal_op(value: object) -> SIGNAL:
+    """The signal operation meant by `value`: a SIGNAL, or 'set' or 'add'.
+
+    Raises ArgumentError for anything else, plain integers and members of CMP included.
+    """
+    if type(value) is SIGNAL:
+        return value
+    if isinstance(value, str) and value.lower() in _SIGNAL_OPS:
+        return _SIGNAL_OPS[value.lower()]
+    raise ArgumentError(f"unknown signal operation {value!r}: use SIGNAL_SET, SIGNAL_ADD, 'set' or 'add'")
