@@ -28,7 +28,7 @@ class CMP(IntEnum):
 
 
 class SIGNAL(IntEnum):
-    """What `put_signal` does to the signal word: store the value, or add it atomically (OpenSHMEM 1.6, 9.10)."""
+    """What `put_signal` does to the signal word: store the value, or add it (OpenSHMEM 1.6, 9.10)."""
 
     SET = 0
     ADD = 1
@@ -78,7 +78,7 @@ _SIGNAL_OPS = {member.name.lower(): member for member in SIGNAL}
 
 
 def comparison(value: object) -> CMP:
-    """The comparison meant by `value`: a CMP, or '==' '!=' '>' '<=' '<' '>=', or 'eq' 'ne' 'gt' 'le' 'lt' 'ge'.
+    """The comparison meant by `value`: a CMP, '==' '!=' '>' '<=' '<' '>=', or 'eq' 'ne' 'gt' 'le' 'lt' 'ge'.
 
     Raises ArgumentError for anything else, plain integers and members of SIGNAL included.
     """
@@ -86,7 +86,8 @@ def comparison(value: object) -> CMP:
         return value
     if isinstance(value, str) and value.lower() in _COMPARISONS:
         return _COMPARISONS[value.lower()]
-    raise ArgumentError(f"unknown comparison {value!r}: use a CMP_ constant, or one of {' '.join(_COMPARISONS)}")
+    names = " ".join(_COMPARISONS)
+    raise ArgumentError(f"unknown comparison {value!r}: use a CMP_ constant, or one of {names}")
 
 
 def signal_op(value: object) -> SIGNAL:

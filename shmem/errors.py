@@ -40,8 +40,8 @@ class ShmemError(Exception):
 
 
 class StateError(ShmemError):
-    """The call is right but comes at the wrong time: before `init`, after `finalize`, or on an object that was
-    destroyed. Arrays that outlive `finalize` stay readable; communication with them raises this.
+    """The call is right but comes at the wrong time: before `init`, after `finalize`, or on an object that
+    was destroyed. Arrays that outlive `finalize` stay readable; communication with them raises this.
 
         shmem.finalize()
         shmem.barrier_all()          # StateError: shmem was finalised
@@ -65,7 +65,7 @@ class InvalidPE(ArgumentError):
 
 class NotSymmetric(ArgumentError):
     """The target of a put, the source of a get or the word of an atomic does not lie in the symmetric heap:
-    it was made by NumPy and not by an allocation of shmem, or an operation of NumPy made a private copy of it.
+    it was made by NumPy and not by an allocation of shmem, or an operation of NumPy made a private copy.
 
         shmem.put(numpy.zeros(4), source, pe=1)      # NotSymmetric; shmem.zeros(4) is right
     """
@@ -132,8 +132,8 @@ class SymmetryError(ShmemError):
 
 
 class HeapExhausted(ShmemError, MemoryError):
-    """The symmetric heap has no room for an allocation. Raised on every PE; the heap stays usable, and what was
-    allocated stays valid. All in bytes: `asked`, `free` (all free memory) and `largest_free` (the largest
+    """The symmetric heap has no room for an allocation. Raised on every PE; the heap stays usable, and
+    what was allocated stays valid. All in bytes: `asked`, `free` (all free memory) and `largest_free` (the largest
     piece of it: smaller than `free` when the heap is fragmented).
 
         shmem.init(heap_size="1M")
@@ -151,8 +151,8 @@ class HeapExhausted(ShmemError, MemoryError):
 
 class ShmemTimeout(ShmemError, TimeoutError):
     """A wait passed its deadline (the call's `timeout=`, else `SHMEMU_TIMEOUT_S`). `awaited` says what should
-    have happened and at which address, `seen` is the value found there at the end, `in_flight` what this PE had
-    posted that was not complete, `waited_s` the seconds it waited.
+    have happened and at which address, `seen` is the value found there at the end, `in_flight` what this PE
+    had posted that was not complete, `waited_s` the seconds it waited.
 
         shmem.signal_wait_until(flag, "==", 1, timeout=0.5)
         # ShmemTimeout: .awaited == 'flag == 1 at heap offset 0x40', .seen == 0, .waited_s == 0.5
@@ -177,7 +177,8 @@ class ShmemTimeout(ShmemError, TimeoutError):
 
 class PeerDied(ShmemError):
     """Another PE, `lost_pe`, is dead, and this call needs it. `how` says how it died ('killed by signal 9',
-    'exit status 5'), as far as is known. Only under `SHMEMU_ON_DEATH=survive`: a death otherwise ends the job.
+    'exit status 5'), as far as is known. Only under `SHMEMU_ON_DEATH=survive`: otherwise a death ends the
+    job.
 
         try:
             shmem.barrier_all()
