@@ -18,14 +18,13 @@ in other code (fp32 operations are rounded one by one, sums start from +0.0):
  4. Routing: the ``K`` largest logits in decreasing order, of equal ones the lower expert id first.
     In float64 ``p_k = EXP(l_k - l_0)``, ``S`` their sum in increasing ``k``, weight ``w_k = fp32(p_k / S)``.
  5. Expert ``e``: ``Wg, Wu: [H,I]`` scaled by ``s(H)``, then ``Wd: [I,H]`` scaled by ``s(I)``, drawn in this
-    order from ``default_rng([seed, 5, e])``. ``g = sum x[h]*Wg[h]``, ``u = sum x[h]*Wu[h]`` in increasing ``h``,
-    ``v = fp32(g64 / (1 + EXP(-g64))) * u``, ``o = sum v[i]*Wd[i]`` in increasing ``i``.
+    order from ``default_rng([seed, 5, e])``. ``g = sum x[h]*Wg[h]`` and ``u = sum x[h]*Wu[h]`` in increasing
+    ``h``, ``v = fp32(g64 / (1 + EXP(-g64))) * u``, ``o = sum v[i]*Wd[i]`` in increasing ``i``.
  6. ``y_k = bf16(w_k * o)``. A rank supplies, for a token it received, ``bf16(sum y_k)`` over its own
     selections in increasing ``k``; combine adds these by the contract's section 4.
  7. ``EXP(v)``, float64: ``v`` clipped to +-700, ``n = rint(v * 1.4426950408889634)``,
     ``r = (v - n*0x1.62e42fee00000p-1) - n*0x1.a39ef35793c76p-33``, ``q = 1/13!``, then ``q = q*r + 1/j!`` for
-    ``j = 12 .. 0``, result ``q * 2^n``. Only operations that IEEE 754 rounds exactly, so no bit can
-    depend on a library, on a vector width or on the place of a value in its array.
+    ``j = 12 .. 0``, result ``q * 2^n``.
 """
 
 from __future__ import annotations
@@ -49,7 +48,8 @@ Rows = list[Array]
 def widen(rows: ArrayLike) -> F32:
     """The fp32 values of bf16 ``rows``; exact, NaN payloads and signs of zero included."""
     bits = np.ascontiguousarray(rows).view(np.uint16).astype(np.uint32) << np.uint32(16)
-    return bits.view(np.float32)
+    wide: F32 = bits.view(np.float32)
+    return wide
 
 
 def round_bf16(values: ArrayLike) -> Array:
@@ -66,8 +66,9 @@ def round_bf16(values: ArrayLike) -> Array:
 def sum_in_order(terms: list[F32], width: int) -> F32:
     """fp32 additions one after the other in the order of the list, from +0.0 (section 4)."""
     acc = np.zeros(width, np.float32)
-    for term in terms:
-        acc = acc + term
+    with np.errstate(over="ignore", invalid="ignore"):
+        for term in terms:
+            acc = acc + term
     return acc
 
 
@@ -103,7 +104,7 @@ class Received:
 
 
 def owned_positions(experts: Array, rank: int, experts_per_rank: int) -> list[int]:
-    """Positions of one token's selections whose expert lives on ``rank``, increasing; the last is the master."""
+    """Positions of one token's selections that live on ``rank``, increasing; the last is the master."""
     return [k for k, e in enumerate(experts.tolist()) if e >= 0 and e // experts_per_rank == rank]
 
 
@@ -198,7 +199,7 @@ def combine(
     topk_weights: list[F32] | None = None,
     biases: list[tuple[Array, ...]] | None = None,
 ) -> tuple[Rows, list[F32] | None]:
-    """Section 4, direct, not expanded: ``(combined [T_s,H] bf16, weights [T_s,K] fp32 or None)`` of every rank.
+    """Section 4, direct, not expanded: ``([T_s,H] bf16, weights [T_s,K] fp32 or None)`` of every rank.
 
     ``ys[r] [N_r,H]`` bf16 are the rows rank ``r`` supplies and ``topk_weights[r] [N_r,K]`` the weights it
     carries back, both in the order of ``dispatch(...)[r]``; ``biases[s]`` holds 0, 1 or 2 arrays ``[T_s,H]``.
@@ -259,10 +260,11 @@ def difference(
     if not len(places):
         return None
     place = tuple(int(i) for i in places[0])
-    where = ", ".join(f"{name} {i}" for name, i in zip(names.split(), place))
+    where = ", ".join(f"{name} {i}" for name, i in zip(names.split(), place, strict=False))
     digits = 2 * want.dtype.itemsize
-    values = f"{got[place]} (0x{int(got_bits[place]):0{digits}x}) instead of {want[place]} (0x{int(want_bits[place]):0{digits}x})"
-    return f"{what}: {where}: {values}; {len(places)} of {want.size} elements differ"
+    seen = f"{got[place]} (0x{int(got_bits[place]):0{digits}x})"
+    due = f"{want[place]} (0x{int(want_bits[place]):0{digits}x})"
+    return f"{what}: {where}: {seen} instead of {due}; {len(places)} of {want.size} elements differ"
 
 
 def received_difference(
@@ -276,7 +278,7 @@ def received_difference(
 ) -> str | None:
     """First difference between the oracle and what a rank received in any order within a source, or None.
 
-    ``rows [N,H]``, ``topk_idx [N,K]`` and ``topk_weights [N,K]`` as dispatch returned them, ``metadata [N,2+]``
+    ``rows [N,H]``, ``topk_idx [N,K]``, ``topk_weights [N,K]`` as dispatch returned them; ``metadata [N,2+]``
     and ``counts [El]`` as its handle holds them. Rows are brought into the order of ``metadata[:,0]`` first.
     """
     order = np.argsort(metadata[:, 0], kind="stable")
@@ -305,17 +307,25 @@ class LayerResult:
     """Every rank's inputs and outputs of the demo's layer, lists indexed by rank.
 
     ``xs [T,H]`` bf16, ``topk_idxs [T,K]`` int64, ``topk_weights [T,K]`` fp32, ``outputs [T,H]`` bf16;
-    ``received``: what dispatch gives; ``tokens_per_expert [E]``.
+    ``received``: what dispatch gives; ``carried [T,K]``: the weights that combine brings back;
+    ``tokens_per_expert [E]``.
     """
 
     def __init__(
-        self, xs: Rows, topk_idxs: Rows, topk_weights: list[F32], received: list[Received], outputs: Rows
+        self,
+        xs: Rows,
+        topk_idxs: Rows,
+        topk_weights: list[F32],
+        received: list[Received],
+        outputs: Rows,
+        carried: list[F32],
     ) -> None:
         self.xs = xs
         self.topk_idxs = topk_idxs
         self.topk_weights = topk_weights
         self.received = received
         self.outputs = outputs
+        self.carried = carried
         self.tokens_per_expert: I32 = np.concatenate([r.counts for r in received])
 
 
@@ -348,8 +358,10 @@ def moe_layer(
     received = dispatch(xs, idxs, [weights[s] for s in spans], experts)
     per_rank = experts // ranks
     ys = [_rank_rows(r, seed, rank * per_rank, inner, progress, experts) for rank, r in enumerate(received)]
-    outputs, _ = combine(ys, idxs, experts)
-    return LayerResult(xs, idxs, [weights[s] for s in spans], received, outputs)
+    owned = [r.topk_weights for r in received if r.topk_weights is not None]
+    outputs, carried = combine(ys, idxs, experts, owned)
+    assert carried is not None, "weights were given"
+    return LayerResult(xs, idxs, [weights[s] for s in spans], received, outputs, carried)
 
 
 def normal(seed: int, stream: list[int], shape: tuple[int, ...]) -> F32:
@@ -359,7 +371,8 @@ def normal(seed: int, stream: list[int], shape: tuple[int, ...]) -> F32:
 
 def inverse_root(n: int) -> np.float32:
     """``s(n)`` of step 3."""
-    return np.float32(np.float32(1) / np.sqrt(np.float32(n)))
+    scale: np.float32 = np.float32(1) / np.sqrt(np.float32(n))
+    return scale
 
 
 def embed(text: bytes, seed: int, hidden: int) -> Array:
@@ -380,7 +393,7 @@ def gate_logits(x: Array, seed: int, experts: int) -> F32:
 
 
 def _contract(rows: F32, table: F32) -> F32:
-    """``rows [n,c]`` times ``table [c,m]``: one product, one addition per index of ``c``, in increasing order.
+    """``rows [n,c]`` times ``table [c,m]``: one product and one addition per ``c``, in increasing order.
 
     An element is touched by its own row and column only; nothing else could change its bits.
     """
@@ -407,7 +420,7 @@ def route(logits: F32, topk: int) -> tuple[I64, F32]:
 
 
 def exp(v: F64) -> F64:
-    """Step 7."""
+    """Step 7: only operations that IEEE 754 rounds exactly, so no library or vector width shows."""
     v = np.clip(v, -700.0, 700.0)
     with np.errstate(invalid="ignore"):
         n = np.rint(v * 1.4426950408889634)
@@ -449,7 +462,7 @@ def _rank_rows(
     for local in range(len(received.counts)):
         rows, ks = np.nonzero(received.topk_idx == local)
         out = expert_rows(received.rows[rows], seed, first + local, inner)
-        for i, (row, k) in enumerate(zip(rows.tolist(), ks.tolist())):
+        for i, (row, k) in enumerate(zip(rows.tolist(), ks.tolist(), strict=True)):
             with np.errstate(over="ignore", invalid="ignore"):
                 terms[row][k] = round_bf16(weights[row, k] * out[i])
         if callable(progress):

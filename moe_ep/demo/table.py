@@ -1,0 +1,56 @@
+"""How the demo's report looks on a terminal: one table of phases, the experts' load, the verdict.
+
+rich decides about colour, width and characters by what it writes to; 80 columns are enough.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+
+def human_bytes(count: int) -> str:
+    """``count`` in the largest binary unit that leaves at least 1, with one decimal."""
+    size, unit = float(count), "B"
+    for larger in ("KiB", "MiB", "GiB", "TiB"):
+        if size < 1024:
+            break
+        size, unit = size / 1024, larger
+    return f"{count} B" if unit == "B" else f"{size:.1f} {unit}"
+
+
+def render(report: dict[str, Any], console: Console) -> None:
+    """Prints the report; nothing in it is parsed as markup."""
+    shape = report["shape"]
+    console.print(
+        Text(
+            f"{report['tokens']} tokens of {report['source']} on {report['pes']} PEs: "
+            f"{shape['experts']} experts, top {shape['topk']}, hidden {shape['hidden']}, seed {shape['seed']}"
+        )
+    )
+    console.print(_phases(report))
+    load = report["tokens_per_expert"]
+    console.print(Text(f"tokens per expert: min {load['min']}, mean {load['mean']:.1f}, max {load['max']}"))
+    console.print(_verdict(report))
+
+
+def _phases(report: dict[str, Any]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("phase")
+    for heading in ("p50 ms", "p99 ms", "logical", "physical", "DeepEP's"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for row in report["phases"]:
+        counts = row["bytes"]
+        sizes = [human_bytes(counts[k]) for k in ("logical", "physical", "deepep")] if counts else ["-"] * 3
+        table.add_row(row["phase"], f"{row['p50'] / 1000:.3f}", f"{row['p99'] / 1000:.3f}", *sizes)
+    return table
+
+
+def _verdict(report: dict[str, Any]) -> Text:
+    if report["equal"]:
+        return Text("result: equals the oracle bit for bit", style="bold green")
+    return Text(f"result: DIFFERS from the oracle: {report['difference']}", style="bold red")
