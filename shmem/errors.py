@@ -8,6 +8,7 @@ because ranks send their exceptions to the launcher. `python -m shmem.errors` pr
 from __future__ import annotations
 
 import inspect
+import textwrap
 from typing import Any
 
 
@@ -133,8 +134,8 @@ class SymmetryError(ShmemError):
 
 class HeapExhausted(ShmemError, MemoryError):
     """The symmetric heap has no room for an allocation. Raised on every PE; the heap stays usable, and
-    what was allocated stays valid. All in bytes: `asked`, `free` (all free memory) and `largest_free` (the largest
-    piece of it: smaller than `free` when the heap is fragmented).
+    what was allocated stays valid. All in bytes: `asked`, `free` (all free memory) and `largest_free` (the
+    largest piece of it: smaller than `free` when the heap is fragmented).
 
         shmem.init(heap_size="1M")
         shmem.zeros(10**6)      # HeapExhausted: .asked == 8000000; a larger SHMEMU_HEAP_SIZE helps
@@ -378,7 +379,9 @@ def _section(cls: type[ShmemError]) -> str:
     bases = ", ".join(f"`{base.__name__}`" for base in cls.__bases__)
     own = [name for name in inspect.signature(cls).parameters if name not in ("message", "pe")]
     attributes = "".join(f", `.{name}`" for name in own)
-    return f"## {cls.__name__}\n\nIs a {bases}. Attributes: `.pe`{attributes}.\n\n{inspect.getdoc(cls)}\n"
+    text, _, example = (inspect.getdoc(cls) or "").partition("\n\n")
+    code = textwrap.indent(textwrap.dedent(example), "    ")  # getdoc dedents it when the text is one line
+    return f"## {cls.__name__}\n\nBases: {bases}. Attributes: `.pe`{attributes}.\n\n{text}\n\n{code}\n"
 
 
 def page() -> str:
