@@ -3,20 +3,20 @@
 Every PE makes the same calls in the same order on its own allocator and must get the same offsets, so the
 result is a function of the sequence of calls alone: no addresses, no hashes, no clock.
 
-Each free byte has an age: the number of the `free` that returned it, 0 if it was never handed out. Free memory
-is kept as segments of one age; segments that touch are one hole ("merged") for every purpose, but keep their
-own ages. A merge that gave a whole hole one age would hand out a block again right after its free, whenever it
-lies at the front of a big hole; but a freed block is to be reused as late as possible, so that a stale view of
-it is noticed. The policy, in this order:
+Each free byte has an age: the number of the `free` that returned it, 0 if it was never handed out. Free
+memory is kept as segments of one age; segments that touch are one hole ("merged") for every purpose, but keep
+their own ages. A merge that gave a whole hole one age would hand out a block again right after its free,
+whenever it lies at the front of a big hole; but a freed block is to be reused as late as possible, so that a
+stale view of it is noticed. The policy, in this order:
 
-1. never-used memory, if it has room in one piece: the smallest such piece (alignment leaves small ones behind).
-   It is known to be zero, and nobody can hold a stale view of it;
+1. never-used memory, if it has room in one piece: the smallest such piece (alignment leaves small ones
+   behind). It is known to be zero, and nobody can hold a stale view of it;
 2. else the smallest hole that fits (best fit), among holes of one size the one with the oldest place;
 3. in the hole, the place whose youngest byte is oldest (first in, first out), then the lowest.
 
 The never-used tail is part of the hole before it, so an allocation that fits only in both together succeeds
-(and does not count as fresh), but it stays a segment of its own, so nothing known about it gets lost.
-An allocation and a free cost O(free segments).
+(and does not count as fresh), but it stays a segment of its own, so nothing known about it gets lost. An
+allocation and a free cost O(free segments).
 """
 
 from __future__ import annotations
@@ -154,7 +154,8 @@ class OffsetAllocator:
         first = bisect_right(self._free, start, key=lambda s: s.start) - 1
         last = bisect_left(self._free, end, key=lambda s: s.start) - 1
         before, after = self._free[first], self._free[last]
-        assert before.start <= start and end <= after.end, "the chosen place is not free"
+        assert before.start <= start, "the chosen place is not free"
+        assert end <= after.end, "the chosen place is not free"
         rest = [Segment(before.start, start, before.age), Segment(end, after.end, after.age)]
         self._free[first : last + 1] = [segment for segment in rest if segment.start < segment.end]
         self._sizes[start] = nbytes

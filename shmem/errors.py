@@ -60,7 +60,7 @@ class ArgumentError(ShmemError, ValueError):
 class InvalidPE(ArgumentError):
     """A PE number outside 0 .. n_pes() - 1. Negative numbers do not count from the end.
 
-        shmem.p(target, 1, pe=shmem.n_pes())      # InvalidPE
+    shmem.p(target, 1, pe=shmem.n_pes())      # InvalidPE
     """
 
 
@@ -91,14 +91,14 @@ class LayoutError(ArgumentError):
 class TeamError(ArgumentError, RuntimeError):
     """A team that is invalid or destroyed, that this PE is no member of, or that cannot be split as asked.
 
-        shmem.TEAM_INVALID.my_pe()      # TeamError
+    shmem.TEAM_INVALID.my_pe()      # TeamError
     """
 
 
 class ContextError(ArgumentError, RuntimeError):
     """A communication context that is invalid or destroyed, or could not be made.
 
-        shmem.quiet(ctx=shmem.CTX_INVALID)      # ContextError
+    shmem.quiet(ctx=shmem.CTX_INVALID)      # ContextError
     """
 
 
@@ -196,32 +196,32 @@ class PeerDied(ShmemError):
 class LockError(ShmemError):
     """A lock used against its rules: released by a PE that does not hold it, or acquired twice by one PE.
 
-        shmem.clear_lock(lock)      # LockError: PE 0 does not hold this lock
+    shmem.clear_lock(lock)      # LockError: PE 0 does not hold this lock
     """
 
 
 class QueueError(ShmemError):
     """The root of what goes wrong with the queues of the emulated NIC.
 
-        try:
-            qp.post(request)
-        except shmem.QueueError:
-            qp.reset()
+    try:
+        qp.post(request)
+    except shmem.QueueError:
+        qp.reset()
     """
 
 
 class QueueFull(QueueError):
     """The send queue has no room for the request. Nothing was posted: poll completions, then post again.
 
-        for request in requests:
-            qp.post(request)      # QueueFull once `depth` blocks are outstanding
+    for request in requests:
+        qp.post(request)      # QueueFull once `depth` blocks are outstanding
     """
 
 
 class QueueStateError(QueueError):
     """The queue pair is in a state that forbids the call, as after a completion with an error: `reset` it.
 
-        qp.post(request)      # QueueStateError: the queue pair is in ERROR
+    qp.post(request)      # QueueStateError: the queue pair is in ERROR
     """
 
 
@@ -249,10 +249,10 @@ class CompletionQueueOverrun(QueueError):
 class ProtocolError(ShmemError):
     """The root of what the protocols of the package `protocols` report.
 
-        try:
-            channel.recv()
-        except shmem.ProtocolError as error:
-            print(error)
+    try:
+        channel.recv()
+    except shmem.ProtocolError as error:
+        print(error)
     """
 
 
@@ -279,10 +279,10 @@ class ContractBroken(ProtocolError):
 class EPError(ShmemError):
     """The root of what the expert-parallel layer `moe_ep` reports.
 
-        try:
-            received = buffer.dispatch(x, topk_idx, topk_weights)
-        except shmem.EPError as error:
-            print(error)
+    try:
+        received = buffer.dispatch(x, topk_idx, topk_weights)
+    except shmem.EPError as error:
+        print(error)
     """
 
 
@@ -297,38 +297,38 @@ class RoutingError(EPError):
 class HandleError(EPError):
     """A handle that does not belong to the call: of another buffer, of another routing, or used up.
 
-        other_buffer.combine(y, handle)      # HandleError
+    other_buffer.combine(y, handle)      # HandleError
     """
 
 
 class PendingOperation(EPError):
     """The buffer is still in use by an operation that was started and not waited for.
 
-        buffer.dispatch(...)      # PendingOperation: combine was started and not finished
+    buffer.dispatch(...)      # PendingOperation: combine was started and not finished
     """
 
 
 class BufferTooSmall(EPError):
     """The buffer was made for fewer tokens, experts or a smaller hidden size than the call needs.
 
-        EPBuffer(max_tokens=128).dispatch(x_of_256_rows, ...)      # BufferTooSmall
+    EPBuffer(max_tokens=128).dispatch(x_of_256_rows, ...)      # BufferTooSmall
     """
 
 
 class EventError(EPError, AssertionError):
     """An event used against its rules: waited for before it was recorded, or on another stream's behalf.
 
-        moe_ep.Event().wait()      # EventError
+    moe_ep.Event().wait()      # EventError
     """
 
 
 class CheckError(ShmemError):
     """The root of what the checker and its tools report about a program they cannot check.
 
-        try:
-            explore(main, n_pes=2)
-        except shmem.CheckError as error:
-            print(error)
+    try:
+        explore(main, n_pes=2)
+    except shmem.CheckError as error:
+        print(error)
     """
 
 
@@ -343,14 +343,14 @@ class NondeterministicProgram(CheckError):
 class ReplayMismatch(CheckError):
     """A saved token does not fit the program: the program, its bounds or its profile changed since.
 
-        shmemu check program.py --replay s1.0badf00d.AAEC      # ReplayMismatch
+    shmemu check program.py --replay s1.0badf00d.AAEC      # ReplayMismatch
     """
 
 
 class LitmusSyntaxError(CheckError):
     """A litmus file that cannot be read. `line` and `column` count from 1.
 
-        shmemu litmus broken.litmus      # LitmusSyntaxError: .line == 3, .column == 9
+    shmemu litmus broken.litmus      # LitmusSyntaxError: .line == 3, .column == 9
     """
 
     def __init__(self, message: str, *, line: int, column: int, pe: int | None = None) -> None:
@@ -362,7 +362,7 @@ class LitmusSyntaxError(CheckError):
 class StateLimit(CheckError):
     """An exploration reached the number of states or steps it was allowed before it was complete.
 
-        explore(main, n_pes=4, max_states=1000)      # StateLimit
+    explore(main, n_pes=4, max_states=1000)      # StateLimit
     """
 
 
