@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import zipfile
+import zlib
 from dataclasses import asdict, dataclass
 from importlib import resources
 from pathlib import Path
@@ -118,9 +119,8 @@ def prepare(
     _whole("--topk", topk, 1, MAX_TOPK)
     if topk > experts:
         raise BadInput(f"--topk {topk} is more than the {experts} experts there are")
-    _whole("--hidden", hidden, HIDDEN_STEP, MAX_HIDDEN)
-    if hidden % HIDDEN_STEP:
-        raise BadInput(f"a hidden size of {hidden} is not a multiple of {HIDDEN_STEP}")
+    if not 0 < hidden <= MAX_HIDDEN or hidden % HIDDEN_STEP:
+        raise BadInput(f"a hidden size of {hidden} is not a multiple of {HIDDEN_STEP} up to {MAX_HIDDEN}")
     shape = Shape(experts, topk, hidden, max(16, hidden // 32), seed)
     return Job(pes, shape, content, trace, repeat, source)
 
@@ -186,11 +186,24 @@ def load_trace(path: Path, experts: int, tokens: int | None) -> Trace:
     if not idx.size:
         raise BadInput(f"{path}: topk_idx is {_named(idx)}, there is no token in it")
     count = min(len(idx), _limit(str(path), len(idx), "tokens", tokens))
-    ids = np.minimum(idx[:count], np.iinfo(np.int64).max).astype(np.int64, order="C")
+    if idx.dtype == np.uint64:  # what int64 can't hold stays out of range
+        idx = np.minimum(idx, np.uint64(np.iinfo(np.int64).max))
+    ids = idx[:count].astype(np.int64, order="C")
     weights = np.ascontiguousarray(weights[:count])
     _check_routing(path, ids, weights, experts)
     x = _trace_rows(path, arrays["x"], len(arrays["topk_idx"]))[:count] if "x" in arrays else None
     return Trace(ids, weights, None if x is None else np.ascontiguousarray(x))
+
+
+_UNREADABLE = (
+    OSError,
+    ValueError,
+    EOFError,
+    MemoryError,
+    NotImplementedError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
 
 
 def _load_npz(path: Path) -> dict[str, NDArray[Any]]:
@@ -199,12 +212,14 @@ def _load_npz(path: Path) -> dict[str, NDArray[Any]]:
             f"{path} can't be read: {'it is no file' if path.exists() else 'No such file or directory'}"
         )
     try:
-        with np.load(path, allow_pickle=False) as file:
-            if not isinstance(file, np.lib.npyio.NpzFile):
-                raise BadInput(f"{path} is a single array, not an npz archive")
-            return {name: file[name] for name in file.files if name in ("topk_idx", "topk_weights", "x")}
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile):
+        file = np.load(path, allow_pickle=False)
+        if not isinstance(file, np.lib.npyio.NpzFile):
+            raise BadInput(f"{path} is a single array, not an npz archive")
+        with file:
+            loaded = {name: file[name] for name in file.files if name in ("topk_idx", "topk_weights", "x")}
+    except _UNREADABLE:
         raise BadInput(f"{path} can't be read as an npz archive of plain arrays") from None
+    return {name: array for name, array in loaded.items() if isinstance(array, np.ndarray)}
 
 
 def _check_routing(path: Path, idx: NDArray[np.int64], weights: NDArray[np.float32], experts: int) -> None:

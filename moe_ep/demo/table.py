@@ -12,6 +12,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from moe_ep.demo.report import LEDGERS
+
 
 def human_bytes(count: int) -> str:
     """``count`` in the largest binary unit that leaves at least 1, with one decimal."""
@@ -41,11 +43,11 @@ def render(report: dict[str, Any], console: Console) -> None:
 def _phases(report: dict[str, Any]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("phase")
-    for heading in ("p50 ms", "p99 ms", "logical", "physical", "DeepEP's"):
+    for heading in ("p50 ms", "p99 ms", "logical", "physical", "wire", "DeepEP's"):
         table.add_column(heading, justify="right", no_wrap=True)
     for row in report["phases"]:
-        counts = row["bytes"]
-        sizes = [human_bytes(counts[k]) for k in ("logical", "physical", "deepep")] if counts else ["-"] * 3
+        counted = row["bytes"]
+        sizes = [human_bytes(counted[name]) for name in LEDGERS] if counted else ["-"] * len(LEDGERS)
         table.add_row(row["phase"], f"{row['p50'] / 1000:.3f}", f"{row['p99'] / 1000:.3f}", *sizes)
     return table
 

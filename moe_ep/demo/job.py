@@ -1,0 +1,251 @@
+"""What each rank of ``shmemu demo`` runs: ``python -m moe_ep.demo.job FOLDER``, a job checked before.
+
+The layer runs once to warm up and then as often as asked, each phase timed after a barrier. Results lie in
+symmetric arrays, so that rank 0 gets those of every rank, computes the oracle from the text and the seed
+alone, compares bit for bit and writes ``FOLDER/report.json``. The launcher shows it and sets the exit code.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+from numpy.typing import NDArray
+
+import shmem
+from moe_ep import EPBuffer, EPHandle, Traffic, reference
+from moe_ep.demo import model
+from moe_ep.demo.inputs import Job
+from moe_ep.demo.report import LEDGERS, PHASES, SCHEMA, load_of, phase_rows
+from moe_ep.layout import Domain, buffer_size_hint
+from shmem.progress import Progress
+
+BF16 = np.dtype(ml_dtypes.bfloat16)
+Array = NDArray[Any]
+Results = dict[str, Array]
+EXCHANGES = ("dispatch", "combine")  # the phases with a ledger
+
+
+def result_layout(job: Job) -> dict[str, tuple[tuple[int, ...], Any]]:
+    """Shape and dtype of each array in which a rank leaves its results; the same on every rank."""
+    shape, most = job.shape, most_tokens(job)
+    return {
+        "outputs": ((most, shape.hidden), BF16),
+        "carried": ((most, shape.topk), np.float32),
+        "topk_idx": ((most, shape.topk), np.int64),
+        "topk_weights": ((most, shape.topk), np.float32),
+        "counts": ((shape.experts // job.pes,), np.int32),
+        "times_us": ((job.repeat, len(PHASES)), np.float64),
+        "bytes": ((len(EXCHANGES), len(LEDGERS)), np.int64),
+        "unstable": ((1,), np.int64),
+    }
+
+
+def most_tokens(job: Job) -> int:
+    """Tokens of the rank that has most, at least 1."""
+    blocks = [model.own_tokens(job.tokens, rank, job.pes) for rank in range(job.pes)]
+    return max(1, *(block.stop - block.start for block in blocks))
+
+
+def heap_bytes(job: Job) -> int:
+    """Bytes of symmetric heap that a rank needs: the buffer, the results, and room for rounding."""
+    buffer = buffer_size_hint(Domain(1, job.pes), most_tokens(job), job.shape.hidden, job.shape.topk)
+    sizes = [np.prod(extent) * np.dtype(dtype).itemsize for extent, dtype in result_layout(job).values()]
+    return buffer + int(sum(sizes)) + (1 << 20)
+
+
+class Rank:
+    """One rank's share of the job: its tokens, its experts, its buffer and its results."""
+
+    def __init__(self, job: Job, progress: Progress) -> None:
+        self.job, self.progress = job, progress
+        self.me = shmem.my_pe()
+        self.own = model.own_tokens(job.tokens, self.me, job.pes)
+        first = self.me * job.shape.experts // job.pes
+        self.experts = [model.Expert(job.shape, first + e) for e in range(job.shape.experts // job.pes)]
+        self.gate = model.gate_table(job.shape)
+        self.results: Results = {
+            name: shmem.zeros(extent, dtype) for name, (extent, dtype) in result_layout(job).items()
+        }
+        self.buffer = EPBuffer(
+            num_max_tokens_per_rank=most_tokens(job),
+            hidden=job.shape.hidden,
+            num_topk=job.shape.topk,
+            explicitly_destroy=True,
+        )
+
+    def embed(self) -> Array:
+        """The own tokens, ``[T,H]`` bf16."""
+        trace = self.job.trace
+        if trace is not None and trace.x is not None:
+            return np.ascontiguousarray(trace.x[self.own])
+        return model.embed(self.job.text[self.own], self.job.shape, self.own.start)
+
+    def route(self, x: Array) -> tuple[Array, Array]:
+        """Experts and router weights of the own tokens, ``[T,K]`` each; recorded ones if there is a trace."""
+        trace = self.job.trace
+        if trace is not None:
+            return trace.topk_idx[self.own].copy(), trace.topk_weights[self.own].copy()
+        return model.route(model.gate(x, self.gate), self.job.shape.topk)
+
+    def run(self) -> None:
+        """The layer, ``repeat`` times after a first one that isn't timed; leaves all in ``results``."""
+        previous: Array | None = None
+        for repetition in range(-1, self.job.repeat):
+            outputs = self.layer(repetition)
+            if previous is not None and not np.array_equal(outputs.view(np.uint16), previous.view(np.uint16)):
+                self.results["unstable"][0] = 1
+            previous = outputs
+
+    def layer(self, repetition: int) -> Array:
+        """The layer once; returns the own tokens' outputs, ``[T,H]`` bf16."""
+        clock = Clock(self.progress)
+        with clock:
+            x = self.embed()
+        with clock:
+            idx, weights = self.route(x)
+        with clock:
+            recv_x, recv_idx, recv_weights, handle, _ = self.buffer.dispatch(
+                x, idx, weights, num_experts=self.job.shape.experts
+            )
+        assert recv_weights is not None, "weights were sent"
+        self._count("dispatch", self.buffer.last_traffic)
+        with clock:
+            y = model.rank_rows(recv_x, recv_idx, recv_weights, self.experts)
+        with clock:
+            outputs, carried, _ = self.buffer.combine(y, handle, topk_weights=recv_weights)
+        assert carried is not None, "weights were given"
+        self._count("combine", self.buffer.last_traffic)
+        if repetition >= 0:
+            self.results["times_us"][repetition] = clock.times_us
+        self._keep(handle, outputs=outputs, carried=carried, topk_idx=idx, topk_weights=weights)
+        return outputs
+
+    def _count(self, exchange: str, traffic: Traffic | None) -> None:
+        assert traffic is not None, "the buffer counts every exchange"
+        self.results["bytes"][EXCHANGES.index(exchange)] = [getattr(traffic, name) for name in LEDGERS]
+
+    def _keep(self, handle: EPHandle, **arrays: Array) -> None:
+        self.results["counts"][:] = handle.num_unaligned_recv_tokens_per_expert
+        for name, array in arrays.items():
+            self.results[name][: len(array)] = array
+
+    def gather(self) -> list[Results]:
+        """On rank 0 the results of every rank, copied out of their heaps; on others nothing. Collective."""
+        shmem.barrier_all()
+        gathered: list[Results] = []
+        for pe in range(self.job.pes if self.me == 0 else 0):
+            copies = {name: np.empty(array.shape, array.dtype) for name, array in self.results.items()}
+            for name, copy in copies.items():
+                shmem.get(copy, self.results[name], pe)
+            gathered.append(copies)
+        shmem.barrier_all()
+        return gathered
+
+    def close(self) -> None:
+        """Frees what the rank has in the heap. Collective."""
+        self.buffer.destroy()
+        for array in reversed(self.results.values()):
+            shmem.free(array)
+
+
+class Clock:
+    """``with clock:`` times one phase after a barrier: none pays for the imbalance of the one before."""
+
+    def __init__(self, progress: Progress) -> None:
+        self.progress = progress
+        self.times_us: list[float] = []
+
+    def __enter__(self) -> None:
+        self.progress.now(PHASES[len(self.times_us)])
+        shmem.barrier_all()
+        self._started_ns = time.perf_counter_ns()
+
+    def __exit__(self, *_: object) -> None:
+        self.times_us.append((time.perf_counter_ns() - self._started_ns) / 1000)
+        self.progress.advance()
+
+
+def judge(job: Job, gathered: list[Results], progress: Progress) -> str | None:
+    """None if what the ranks computed equals the oracle bit for bit, else the first difference."""
+    unstable = [rank for rank, results in enumerate(gathered) if results["unstable"][0]]
+    if unstable:
+        return f"rank {unstable[0]}: outputs of two repetitions differ"
+    trace = None if job.trace is None else (job.trace.topk_idx, job.trace.topk_weights, job.trace.x)
+    shape = job.shape
+    sizes = (job.pes, shape.experts, shape.topk, shape.hidden, shape.inner)
+    progress.now("oracle")
+    want = reference.moe_layer(job.text, shape.seed, *sizes, trace, lambda *_: progress.advance())
+    checks = [
+        ("topk_idx", want.topk_idxs, "token position"),
+        ("topk_weights", want.topk_weights, "token position"),
+        ("counts", [received.counts for received in want.received], "expert"),
+        ("outputs", want.outputs, "token element"),
+        ("carried", want.carried, "token position"),
+    ]
+    for name, expected, axes in checks:
+        for rank, array in enumerate(expected):
+            got = gathered[rank][name][: len(array)]
+            nan = "position" if name == "outputs" else "bits"
+            found = reference.difference(array, got, f"rank {rank}: {name}", axes, nan)
+            if found is not None:
+                return found
+    return None
+
+
+def report_of(job: Job, gathered: list[Results], difference: str | None) -> dict[str, Any]:
+    """What the launcher shows and saves."""
+    ledgers = np.sum([results["bytes"] for results in gathered], axis=0)
+    shape = job.shape
+    return {
+        "schema": SCHEMA,
+        "source": job.source,
+        "pes": job.pes,
+        "tokens": job.tokens,
+        "repeat": job.repeat,
+        "shape": {name: getattr(shape, name) for name in ("experts", "topk", "hidden", "inner", "seed")},
+        "versions": {"python": sys.version.split()[0], "numpy": np.__version__},
+        "phases": phase_rows(
+            np.concatenate([results["times_us"] for results in gathered]),
+            dict(zip(EXCHANGES, ledgers, strict=True)),
+        ),
+        "tokens_per_expert": load_of(np.concatenate([results["counts"] for results in gathered])),
+        "equal": difference is None,
+        "difference": difference,
+    }
+
+
+def steps(job: Job) -> int:
+    """Steps of the progress bar: phases of each repetition, then experts of the oracle."""
+    return (job.repeat + 1) * len(PHASES) + job.shape.experts
+
+
+def main(folder: Path) -> None:
+    """Runs the job in ``folder`` on this rank. Collective; rank 0 leaves ``report.json`` there, whole."""
+    job = Job.load(folder)
+    shmem.init(heap_size=heap_bytes(job))
+    if shmem.n_pes() != job.pes:
+        raise SystemExit(f"the job in {folder} is for {job.pes} PEs, this one has {shmem.n_pes()}")
+    progress = Progress(steps(job))
+    rank = Rank(job, progress)
+    rank.run()
+    gathered = rank.gather()
+    if rank.me == 0:
+        report = report_of(job, gathered, judge(job, gathered, progress))
+        unfinished = folder / "report.json.part"
+        unfinished.write_text(json.dumps(report, indent=1))
+        os.replace(unfinished, folder / "report.json")
+    shmem.barrier_all()
+    rank.close()
+    progress.close()
+    shmem.finalize()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,50 @@
+"""The demo's job on a buffer with one planted fault on the last rank, named by ``DEMO_TEST_FAULT``.
+
+``outputs``, ``weights`` and ``received`` flip one bit of what combine or dispatch returned; ``raise`` raises.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import shmem
+from moe_ep import EPBuffer
+from moe_ep.demo import job
+
+FAULT = os.environ["DEMO_TEST_FAULT"]
+
+
+def flip(array: Any) -> Any:
+    damaged = array.copy()
+    damaged.view(np.uint8)[-1, -1] ^= 1
+    return damaged
+
+
+def hit() -> bool:
+    return shmem.my_pe() == shmem.n_pes() - 1
+
+
+class Faulty(EPBuffer):
+    def dispatch(self, *args: Any, **kwargs: Any) -> Any:
+        x, *rest = super().dispatch(*args, **kwargs)
+        if FAULT == "raise" and hit():
+            raise RuntimeError("planted")
+        return (flip(x) if FAULT == "received" and hit() else x, *rest)
+
+    def combine(self, *args: Any, **kwargs: Any) -> Any:
+        x, weights, event = super().combine(*args, **kwargs)
+        return (
+            flip(x) if FAULT == "outputs" and hit() else x,
+            flip(weights) if FAULT == "weights" and hit() else weights,
+            event,
+        )
+
+
+if __name__ == "__main__":
+    job.EPBuffer = Faulty  # type: ignore[misc]
+    job.main(Path(sys.argv[1]))
