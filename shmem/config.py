@@ -20,6 +20,7 @@ from typing import Any
 
 from .errors import ArgumentError
 
+_PREFIX = "SHMEMU_"
 _SIZE = re.compile(r"\s*(\d+\.?\d*|\.\d+)(?:([kKmMgGtT]).*|\s*)", re.ASCII | re.DOTALL)
 _UNITS = {"k": 10, "m": 20, "g": 30, "t": 40}
 
@@ -121,7 +122,7 @@ class Variable:
     @property
     def name(self) -> str:
         """SHMEMU_ and the field in capitals."""
-        return "SHMEMU_" + self.field.upper()
+        return _PREFIX + self.field.upper()
 
     def read(self, environ: Mapping[str, str]) -> Any:
         """The value in `environ`, or the default; raises ArgumentError for what is not allowed."""
@@ -227,12 +228,13 @@ def _variable(field: str) -> Variable:
 
 
 def _warn_of_unknown(environ: Mapping[str, str]) -> None:
-    known = [variable.name for variable in VARIABLES]
+    known = [variable.name.removeprefix(_PREFIX) for variable in VARIABLES]
     for name in sorted(environ):
-        if name.startswith("SHMEMU_") and name not in known and name not in _warned:
+        rest = name.removeprefix(_PREFIX)
+        if rest != name and rest not in known and name not in _warned:
             _warned.add(name)
-            close = difflib.get_close_matches(name, known, n=1)
-            hint = f"; did you mean {close[0]}?" if close else ""
+            close = difflib.get_close_matches(rest, known, n=1)
+            hint = f"; did you mean {_PREFIX}{close[0]}?" if close else ""
             warnings.warn(f"unknown environment variable {name} has no effect{hint}", stacklevel=4)
 
 

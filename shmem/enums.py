@@ -72,6 +72,8 @@ THREAD_SINGLE, THREAD_FUNNELED, THREAD_SERIALIZED, THREAD_MULTIPLE = THREAD
 AMO_SET, AMO_INC, AMO_ADD, AMO_AND, AMO_OR, AMO_XOR = AMO
 OP_AND, OP_OR, OP_XOR, OP_MAX, OP_MIN, OP_SUM, OP_PROD = OP
 
+__all__ = [name for name in globals() if name.isupper()]  # what `shmem` exports of this module
+
 _SYMBOLS = {"==": CMP.EQ, "!=": CMP.NE, ">": CMP.GT, "<=": CMP.LE, "<": CMP.LT, ">=": CMP.GE}
 _COMPARISONS = {**_SYMBOLS, **{member.name.lower(): member for member in CMP}}
 _SIGNAL_OPS = {member.name.lower(): member for member in SIGNAL}
@@ -100,3 +102,9 @@ def signal_op(value: object) -> SIGNAL:
     if isinstance(value, str) and value.lower() in _SIGNAL_OPS:
         return _SIGNAL_OPS[value.lower()]
     raise ArgumentError(f"unknown signal operation {value!r}: use SIGNAL_SET, SIGNAL_ADD, 'set' or 'add'")
+
+
+__all__ = [
+    name for name, value in list(globals().items()) if isinstance(value, (Enum, type)) and not name.startswith("_")
+    and name not in ("Enum", "IntEnum", "ArgumentError")
+] + ["MAJOR_VERSION", "MINOR_VERSION", "VENDOR_STRING"]  # fmt: skip

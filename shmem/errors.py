@@ -9,14 +9,8 @@ from __future__ import annotations
 
 import inspect
 import textwrap
+from functools import partial
 from typing import Any
-
-
-def _rebuild(cls: type[ShmemError], args: tuple[Any, ...], state: dict[str, Any]) -> ShmemError:
-    error = cls.__new__(cls)
-    error.args = args
-    error.__dict__.update(state)
-    return error
 
 
 class ShmemError(Exception):
@@ -37,7 +31,9 @@ class ShmemError(Exception):
         return str(self.args[0]) if self.args else ""
 
     def __reduce__(self) -> tuple[Any, ...]:  # the default calls cls(*args), which lacks the keywords
-        return _rebuild, (type(self), self.args, self.__dict__)
+        parameters = inspect.signature(type(self)).parameters.values()
+        keywords = {p.name: vars(self)[p.name] for p in parameters if p.kind is p.KEYWORD_ONLY}
+        return partial(type(self), *self.args, **keywords), (), vars(self)
 
 
 class StateError(ShmemError):
@@ -277,7 +273,7 @@ class ContractBroken(ProtocolError):
 
 
 class EPError(ShmemError):
-    """The root of what the expert-parallel layer `moe_ep` reports.
+    """The root of what the expert-parallel layer `moe_ep` reports about its arguments and its use.
 
     try:
         received = buffer.dispatch(x, topk_idx, topk_weights)
