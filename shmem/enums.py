@@ -102,9 +102,3 @@ def signal_op(value: object) -> SIGNAL:
     if isinstance(value, str) and value.lower() in _SIGNAL_OPS:
         return _SIGNAL_OPS[value.lower()]
     raise ArgumentError(f"unknown signal operation {value!r}: use SIGNAL_SET, SIGNAL_ADD, 'set' or 'add'")
-
-
-__all__ = [
-    name for name, value in list(globals().items()) if isinstance(value, (Enum, type)) and not name.startswith("_")
-    and name not in ("Enum", "IntEnum", "ArgumentError")
-] + ["MAJOR_VERSION", "MINOR_VERSION", "VENDOR_STRING"]  # fmt: skip
