@@ -1,0 +1,68 @@
+"""OpenSHMEM for Python, emulated: symmetric heaps, one-sided communication, signals and collectives of PEs that are
+processes of one machine.
+
+The module is the namespace: `import shmem`, then `shmem.put(target, source, pe)`. Names and argument order follow
+shmem4py where it has the routine. See README.md.
+"""
+
+from __future__ import annotations
+
+from . import enums as _enums
+from . import errors as _errors
+from .amo import (
+    atomic_add,
+    atomic_and,
+    atomic_compare_swap,
+    atomic_fetch,
+    atomic_fetch_add,
+    atomic_fetch_and,
+    atomic_fetch_inc,
+    atomic_fetch_or,
+    atomic_fetch_xor,
+    atomic_inc,
+    atomic_or,
+    atomic_set,
+    atomic_swap,
+    atomic_xor,
+)
+from .arrays import addr_accessible, array, calloc, empty, free, full, heap_stats, malloc, ones, ptr, zeros
+from .batch import Batch
+from .bootstrap import launched as _launched
+from .enums import *  # noqa: F403
+from .errors import *  # noqa: F403
+from .failure import install as _install
+from .heap import HeapStats
+from .ordering import fence, pe_quiet, quiet
+from .rma import g, get, get_nbi, p, put, put_nbi
+from .runtime import (
+    finalize,
+    global_exit,
+    info_get_name,
+    info_get_version,
+    init,
+    initialized,
+    my_pe,
+    n_pes,
+    pe_accessible,
+    query_initialized,
+)
+from .signals import put_signal, put_signal_nbi, signal_add, signal_fetch, signal_set, signal_wait_until
+from .sync import barrier, barrier_all, sync, sync_all
+from .teams import TEAM_INVALID, TEAM_WORLD, Team
+from .waiting import test, wait_until
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "TEAM_INVALID", "TEAM_WORLD", "Batch", "HeapStats", "Team", "addr_accessible", "array", "atomic_add", "atomic_and",
+    "atomic_compare_swap", "atomic_fetch", "atomic_fetch_add", "atomic_fetch_and", "atomic_fetch_inc", "atomic_fetch_or",
+    "atomic_fetch_xor", "atomic_inc", "atomic_or", "atomic_set", "atomic_swap", "atomic_xor", "barrier", "barrier_all",
+    "calloc", "empty", "fence", "finalize", "free", "full", "g", "get", "get_nbi", "global_exit", "heap_stats",
+    "info_get_name", "info_get_version", "init", "initialized", "malloc", "my_pe", "n_pes", "ones", "p", "pe_accessible",
+    "pe_quiet", "ptr", "put", "put_nbi", "put_signal", "put_signal_nbi", "query_initialized", "quiet", "signal_add",
+    "signal_fetch", "signal_set", "signal_wait_until", "sync", "sync_all", "test", "wait_until", "zeros",
+    *_enums.__all__, *_errors.__all__,
+]  # fmt: skip
+
+if _launched():
+    _install()  # a rank that fails before init must not leave its peers waiting for it

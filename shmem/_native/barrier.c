@@ -1,0 +1,72 @@
+/* A central-counter barrier over futexes: the last to arrive publishes the next generation and wakes all sleepers
+ * with one system call. Oversubscribed, fewer wake-ups beat fewer hops (a dissemination barrier is faster only at two
+ * PEs). The fingerprint of the collective call travels in the same cache line as the counter: the first to arrive
+ * leaves his, the others compare, and the generation's lowest bit tells everybody whether all were equal. */
+#include "core.h"
+
+#include <errno.h>
+
+
+#define CAP_NS 100000000
+
+int sm_barrier(sm_pe *p, int slot, int leader, int n, uint64_t call, int64_t timeout_ns) {
+    sm_slot *s = &p->head[leader]->slots[slot];
+    atomic_fetch_add_explicit(&p->head[p->me]->entered[slot], 1, memory_order_relaxed);
+    p->slot = slot;
+    p->leader = leader;
+    p->gen = atomic_load(&s->gen);
+    if (call) {
+        uint64_t first = 0;
+        if (!atomic_compare_exchange_strong(&s->call, &first, call) && first != call) atomic_store(&s->differ, 1);
+    }
+    if (atomic_fetch_add(&s->arrived, 1) + 1 < (uint32_t)n) {
+        p->waiting = 1;
+        return sm_barrier_wait(p, timeout_ns);
+    }
+    uint32_t differ = atomic_load(&s->differ);
+    atomic_store_explicit(&s->arrived, 0, memory_order_relaxed);
+    atomic_store_explicit(&s->differ, 0, memory_order_relaxed);
+    atomic_store_explicit(&s->call, 0, memory_order_relaxed);
+    atomic_store(&s->gen, (p->gen | 1) + 1 + differ);
+    if (atomic_load(&s->sleepers)) sm_futex_wake(p, &s->gen);
+    return differ ? SM_MISMATCH : SM_OK;
+}
+
+/* The state of the barrier that this PE has entered: a released one can't advance again before this PE arrives. */
+static int released(sm_pe *p, sm_slot *s, int *status) {
+    uint32_t gen = atomic_load(&s->gen);
+    if (gen == p->gen) return 0;
+    p->waiting = 0;
+    *status = gen & 1 ? SM_MISMATCH : SM_OK;
+    return 1;
+}
+
+int sm_barrier_wait(sm_pe *p, int64_t timeout_ns) {
+    sm_slot *s = &p->head[p->leader]->slots[p->slot];
+    int status = SM_TIMEOUT;
+    for (int i = 0; i <= p->spin; i++) {
+        if (released(p, s, &status)) return status;
+        sm_pause();
+    }
+    int64_t now = sm_now_ns(), end = timeout_ns > INT64_MAX - now ? INT64_MAX : now + timeout_ns, looked = now;
+    if (p->survive && sm_find_dead(p)) return SM_DIED;
+    atomic_fetch_add(&s->sleepers, 1);
+    while (!released(p, s, &status)) {
+        now = sm_now_ns();
+        if (now >= end) break;
+        if (p->survive && now - looked >= CAP_NS) {
+            looked = now;
+            if (sm_find_dead(p)) { status = SM_DIED; break; }
+        }
+        if (sm_futex_sleep(p, &s->gen, p->gen, end - now < CAP_NS ? end - now : CAP_NS) == EINTR) {
+            if (!released(p, s, &status)) status = SM_INTERRUPTED;
+            break;
+        }
+    }
+    atomic_fetch_sub(&s->sleepers, 1);
+    return status;
+}
+
+uint32_t sm_entered(const sm_pe *p, int pe, int slot) {
+    return p->head[pe] ? atomic_load(&p->head[pe]->entered[slot]) : 0;
+}

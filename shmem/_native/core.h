@@ -1,0 +1,90 @@
+/* Internals of the C core: the header of every PE's segment, and the private view that a process has of all of
+ * them. A segment is [header | symmetric heap]. Every word that two PEs share is a C11 atomic. The header holds what
+ * waiting needs: buckets of wake words (a waiter never sleeps on the awaited word itself: a futex compares 32 bits,
+ * and a 64-bit word that changes in its upper half would lose the wake-up) and the words of barriers. */
+#ifndef SM_CORE_H
+#define SM_CORE_H
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core_api.h"
+
+#define SM_BUCKETS 64
+#define SM_SLOTS 64
+#define SM_GRANULE 64                       /* bytes of heap that one bit of the live map stands for */
+#define SM_TEXT 512
+#define SM_MAGIC 0x73686d656d753031ull
+
+enum { SM_OK = 0, SM_TIMEOUT = -1, SM_INTERRUPTED = -2, SM_DIED = -3, SM_MISMATCH = -4, SM_BAD_OP = -5 };
+enum { SM_ALIVE = 1, SM_ENDED = 2, SM_DEAD = 3 };
+enum { SM_EQ, SM_NE, SM_GT, SM_LE, SM_LT, SM_GE };
+enum { SM_I32, SM_U32, SM_I64, SM_U64, SM_F32, SM_F64 };
+enum { SM_AMO_FETCH, SM_AMO_SET, SM_AMO_ADD, SM_AMO_SWAP, SM_AMO_CSWAP, SM_AMO_AND, SM_AMO_OR, SM_AMO_XOR };
+enum {
+    SM_NOP, SM_PUT, SM_GET, SM_PUT_STRIDED, SM_GET_STRIDED, SM_AMO, SM_PUT_SIGNAL, SM_FENCE, SM_QUIET, SM_WAIT,
+    SM_BARRIER, SM_COPY_ROWS, SM_REDUCE_ROWS
+};
+#define SM_STREAMING 0x80                   /* flag of put and copy records: bypass the cache */
+
+typedef struct { _Atomic uint32_t seq, sleepers; } sm_bucket;
+
+typedef struct {                            /* one barrier, in the leader's header; a cache line */
+    _Atomic uint32_t arrived;
+    _Atomic uint32_t gen;                   /* rounds completed * 2 + (the last round's calls differed) */
+    _Atomic uint32_t sleepers;
+    _Atomic uint32_t differ;
+    _Atomic uint64_t call;                  /* fingerprint of the first to arrive */
+    char pad[64 - 24];
+} sm_slot;
+
+typedef struct {
+    uint64_t magic, heap_bytes;
+    _Atomic uint32_t alive;
+    int32_t pid;
+    uint64_t started;                       /* clock ticks since boot: tells a recycled pid apart */
+    char pad0[32];
+    _Atomic uint32_t sleepers;              /* waiters in all buckets: what a signaller looks at first */
+    _Atomic uint32_t viewed;
+    char pad1[56];
+    sm_bucket buckets[SM_BUCKETS];
+    sm_slot slots[SM_SLOTS];
+    _Atomic uint32_t entered[SM_SLOTS];
+    char text[SM_TEXT];
+} sm_head;
+
+struct sm_pe {
+    int me, n, spin, survive;
+    uint64_t heap_bytes, streaming_bytes;   /* puts of at least this many bytes bypass the cache */
+    char *base;                             /* own heap */
+    char **heap;                            /* heap of each PE, NULL if out of reach */
+    sm_head **head;
+    uint64_t *live;                         /* one bit a granule */
+    int any_dead;
+    int waiting, slot, leader;              /* an entered and not yet completed barrier of this PE */
+    uint32_t gen;
+    _Atomic uint64_t sleeps, wakes, woken;
+};
+
+static inline void sm_pause(void) {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield" ::: "memory");
+#endif
+}
+
+int64_t sm_now_ns(void);
+void sm_wake(sm_pe *p, int pe, uint64_t off, uint64_t n);
+void sm_wake_own(sm_pe *p);
+int sm_futex_sleep(sm_pe *p, _Atomic uint32_t *word, uint32_t seen, int64_t ns);
+void sm_futex_wake(sm_pe *p, _Atomic uint32_t *word);
+void sm_copy_blocks(char *dst, int64_t dst_stride, const char *src, int64_t src_stride, uint64_t width, uint64_t n);
+void sm_close_stores(void);
+void sm_copy_rows(const sm_op *op);
+void sm_reduce_rows(const sm_op *op);
+
+#endif

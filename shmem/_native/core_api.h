@@ -1,0 +1,71 @@
+/* What Python sees of the C core: cffi reads this file, the C files include it. Plain declarations only (no
+ * preprocessor). Every function is safe to call without the GIL. Status codes are negative; 0 is success.
+ * Offsets count bytes from the start of a PE's symmetric heap; addresses are this process's own. */
+
+/* One operation record, 64 bytes: shmem/records.py holds the same layout as a NumPy dtype, and says what each
+ * field means for each operation. */
+typedef struct {
+    uint8_t op, flags;
+    uint16_t width;
+    int32_t pe;
+    uint64_t dst, src, n, value, cond, aux, id;
+} sm_op;
+
+/* The index lists and strides of a row operation (64-bit words, filled by Python, pointed to by `aux`). */
+typedef struct {
+    int64_t target_rows, target_stride, source_rows, source_stride, width, terms, bias0, bias1;
+} sm_rows;
+
+typedef struct {
+    uint64_t sleeps, wakes, woken;      /* futex waits entered, wake calls made, waiters those calls woke */
+} sm_counts;
+
+typedef struct sm_pe sm_pe;
+
+/* A PE's view of the job. `segments[i]` is the address of PE i's segment (header, then heap) in this process, 0
+ * if it can't be reached by loads and stores. Returns NULL when memory is short. */
+uint64_t sm_head_bytes(void);
+sm_pe *sm_open(int me, int n, const uint64_t *segments, uint64_t heap_bytes, int cores, int survive);
+void sm_close(sm_pe *p);
+void sm_announce(sm_pe *p);                                  /* header of the own segment ready; before a barrier */
+void sm_mark_live(sm_pe *p, uint64_t off, uint64_t n, int live);
+int sm_is_live(const sm_pe *p, uint64_t off, uint64_t n);
+void sm_counts_read(const sm_pe *p, sm_counts *out);
+void sm_set_viewed(sm_pe *p, int pe);                        /* somebody holds a ptr() view of that heap */
+
+/* Life and death of PEs (survive mode). sm_alive: 1 alive, 2 ended well, 3 died; sm_find_dead looks at every
+ * process and returns how many are dead. */
+int sm_alive(const sm_pe *p, int pe);
+void sm_set_alive(sm_pe *p, int state);
+int sm_find_dead(sm_pe *p);
+
+/* Moving bytes. A put's or get's bytes are in place on return; a put wakes the target's waiters. */
+void sm_put(sm_pe *p, int pe, uint64_t dst, const void *src, uint64_t n);
+void sm_get(sm_pe *p, int pe, void *dst, uint64_t src, uint64_t n);
+void sm_select_isa(int isa);                                 /* 0 best of this CPU, 1 portable, 2 avx2, 3 neon */
+void sm_copy(void *dst, const void *src, uint64_t n, int streaming);
+void sm_fill(void *dst, int byte, uint64_t n);
+uint64_t sm_amo(sm_pe *p, int pe, uint64_t off, int width, int op, uint64_t value, uint64_t cond);
+void sm_put_signal(sm_pe *p, int pe, uint64_t dst, const void *src, uint64_t n, uint64_t sig, uint64_t value, int add);
+void sm_fence(sm_pe *p);
+void sm_quiet(sm_pe *p);
+
+/* Waiting. kind: 0 i32, 1 u32, 2 i64, 3 u64, 4 f32, 5 f64. Returns 0, or SM_TIMEOUT / SM_INTERRUPTED / SM_DIED. */
+int sm_test(const void *word, int kind, int cmp, uint64_t value);
+int sm_wait(sm_pe *p, const void *word, int kind, int cmp, uint64_t value, int64_t timeout_ns);
+
+/* Barrier of n members; its words lie in the leader's header. `call` is the fingerprint of the collective call, 0 =
+ * unchecked. sm_barrier arrives and waits; after SM_TIMEOUT or SM_INTERRUPTED go on with sm_barrier_wait. */
+int sm_barrier(sm_pe *p, int slot, int leader, int n, uint64_t call, int64_t timeout_ns);
+int sm_barrier_wait(sm_pe *p, int64_t timeout_ns);
+uint32_t sm_entered(const sm_pe *p, int pe, int slot);       /* how many barriers of that slot a PE has entered */
+char *sm_call_text(sm_pe *p, int pe);                        /* 512 bytes in a PE's header */
+
+/* Runs records [*done, n) in order; on SM_TIMEOUT and SM_INTERRUPTED call again to go on. */
+int sm_run(sm_pe *p, sm_op *ops, int64_t n, int64_t *done, int64_t timeout_ns);
+
+/* Leaving: see exit.c. Addresses of MPI_Abort, MPI_Finalize, MPI_Finalized and the communicator's handle. */
+void sm_exit_register(const char *python);
+void sm_exit_arm(sm_pe *p, uint64_t abort, uint64_t finalize, uint64_t finalized, uint64_t comm, int own_finalize,
+                 uint64_t call, int64_t timeout_ns);
+void sm_exit_state(int state);

@@ -1,0 +1,106 @@
+/* How a PE leaves. Python's own exit hooks don't know the exit status (SystemExit is gone by then), and a rank that ends
+ * with a failure while its peers wait would leave them hanging. glibc's on_exit handler knows the status and runs after
+ * Python is finalised: with a failure it aborts the job; otherwise it waits for the peers (the barrier of an implicit
+ * finalize) and finalizes MPI. MPI is called through addresses taken from the library that mpi4py loaded. A failure
+ * before MPI was started replaces this process by a Python that starts MPI (its peers sit in MPI_Init) and aborts. */
+#include "core.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+
+enum { EXIT_IDLE, EXIT_RUNNING, EXIT_FINALIZED, EXIT_QUIET };  /* before init, after it, after finalize, no MPI call */
+
+static struct {
+    int pid, state, own_finalize;
+    char python[1024];
+    sm_pe *pe;
+    int (*abort)(uintptr_t, int);
+    int (*finalize)(void);
+    int (*finalized)(int *);
+    uintptr_t comm;
+    uint64_t call;                          /* fingerprint of finalize */
+    int64_t timeout_ns;
+} leave;
+
+static int under_launcher(void) {
+    return getenv("PMI_RANK") || getenv("PMIX_RANK") || getenv("OMPI_COMM_WORLD_RANK");
+}
+
+static void abort_before_start(int status) {
+    const char *size = getenv("PMI_SIZE");
+    if (!under_launcher() || getenv("SHMEMU_STATUS_FILE") || (size && atoi(size) == 1)) return;
+    char code[96];
+    snprintf(code, sizeof code, "from mpi4py import MPI; MPI.COMM_WORLD.Abort(%d)", status);
+    fflush(NULL);
+    alarm(30);                              /* peers that never start MPI: don't wait for them for ever */
+    execl(leave.python, leave.python, "-c", code, (char *)NULL);
+}
+
+static int meet(uint64_t call) {
+    int64_t end = sm_now_ns() + leave.timeout_ns;
+    int status = sm_barrier(leave.pe, 0, 0, leave.pe->n, call, leave.timeout_ns);
+    while (status == SM_INTERRUPTED && sm_now_ns() < end) status = sm_barrier_wait(leave.pe, end - sm_now_ns());
+    return status;
+}
+
+/* Nonzero: the job can't end together with its peers. */
+static int wait_for_peers(void) {
+    int status = meet(leave.call);
+    if (status == SM_OK || status == SM_DIED) return status;
+    if (status == SM_MISMATCH) {            /* the peers report it: show them this PE's call (shmem/sync.py) */
+        snprintf(leave.pe->head[leave.pe->me]->text, SM_TEXT, "finalize() at the end of the program");
+        if (meet(0) == SM_OK) meet(0);
+    } else {
+        fprintf(stderr, "PE %d: finalize at the end of the program: not all PEs came within %.0f s\n", leave.pe->me,
+                (double)leave.timeout_ns / 1e9);
+    }
+    leave.abort(leave.comm, 1);
+    return status;
+}
+
+static void at_exit(int status, void *unused) {
+    (void)unused;
+    if (getpid() != leave.pid || leave.state == EXIT_QUIET) return;
+    if (leave.state == EXIT_IDLE) {
+        if (status) abort_before_start(status);
+        return;
+    }
+    int ended = 0;
+    leave.finalized(&ended);
+    if (leave.pe->survive && (status || sm_find_dead(leave.pe))) {
+        sm_set_alive(leave.pe, status ? SM_DEAD : SM_ENDED);
+        return;                             /* no MPI call after a death */
+    }
+    if (status && !ended) leave.abort(leave.comm, status);
+    if (leave.state == EXIT_RUNNING && wait_for_peers()) {
+        sm_set_alive(leave.pe, SM_ENDED);
+        return;
+    }
+    sm_set_alive(leave.pe, SM_ENDED);
+    if (leave.own_finalize && !ended) leave.finalize();
+}
+
+void sm_exit_register(const char *python) {
+    if (leave.pid == getpid()) return;
+    leave.pid = getpid();
+    snprintf(leave.python, sizeof leave.python, "%s", python);
+    on_exit(at_exit, NULL);
+}
+
+void sm_exit_arm(sm_pe *p, uint64_t abort, uint64_t finalize, uint64_t finalized, uint64_t comm, int own_finalize,
+                 uint64_t call, int64_t timeout_ns) {
+    leave.pe = p;
+    leave.abort = (int (*)(uintptr_t, int))(uintptr_t)abort;
+    leave.finalize = (int (*)(void))(uintptr_t)finalize;
+    leave.finalized = (int (*)(int *))(uintptr_t)finalized;
+    leave.comm = (uintptr_t)comm;
+    leave.own_finalize = own_finalize;
+    leave.call = call;
+    leave.timeout_ns = timeout_ns;
+    leave.state = EXIT_RUNNING;
+}
+
+void sm_exit_state(int state) { leave.state = state; }

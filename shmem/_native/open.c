@@ -1,0 +1,131 @@
+/* Opening and closing a PE's view of the job, the map of live heap granules, and who is alive. A segment's header is
+ * zero when MPI hands it out (fresh shared memory); only sm_announce writes to it before the first barrier. */
+#include "core.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+
+uint64_t sm_head_bytes(void) { return (sizeof(sm_head) + 4095) / 4096 * 4096; }
+
+static uint64_t map_bytes(const sm_pe *p) { return (p->heap_bytes / SM_GRANULE + 63) / 64 * 8 + 8; }
+
+sm_pe *sm_open(int me, int n, const uint64_t *segments, uint64_t heap_bytes, int cores, int survive) {
+    sm_pe *p = calloc(1, sizeof *p);
+    if (!p) return NULL;
+    p->me = me;
+    p->n = n;
+    p->survive = survive;
+    p->heap_bytes = heap_bytes;
+    p->spin = n <= cores ? 2000 : 20;
+    p->streaming_bytes = n <= cores ? 4u << 20 : 256u << 10;
+    p->heap = calloc((size_t)n, sizeof *p->heap);
+    p->head = calloc((size_t)n, sizeof *p->head);
+    p->live = mmap(NULL, map_bytes(p), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (!p->heap || !p->head || p->live == MAP_FAILED) {
+        if (p->live == MAP_FAILED) p->live = NULL;
+        sm_close(p);
+        return NULL;
+    }
+    for (int i = 0; i < n; i++) {
+        if (!segments[i]) continue;
+        p->head[i] = (sm_head *)(uintptr_t)segments[i];
+        p->heap[i] = (char *)(uintptr_t)segments[i] + sm_head_bytes();
+    }
+    p->base = p->heap[me];
+    return p;
+}
+
+void sm_close(sm_pe *p) {
+    if (!p) return;
+    if (p->live) munmap(p->live, map_bytes(p));
+    free(p->heap);
+    free(p->head);
+    free(p);
+}
+
+/* Ticks since boot at which a process started (field 22 of its stat file) and its state letter; 0 if it is gone. */
+static uint64_t started_at(int pid, char *state) {
+    char path[64], line[1024];
+    snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    FILE *f = fopen(path, "re");
+    if (!f) return 0;
+    char *got = fgets(line, sizeof line, f);
+    fclose(f);
+    char *after = got ? strrchr(line, ')') : NULL;      /* the name in parentheses may hold anything */
+    if (!after) return 0;
+    unsigned long long ticks = 0;
+    if (sscanf(after + 1, " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu", state,
+               &ticks) != 2)
+        return 0;
+    return ticks;
+}
+
+void sm_announce(sm_pe *p) {
+    sm_head *h = p->head[p->me];
+    char state;
+    h->heap_bytes = p->heap_bytes;
+    h->pid = getpid();
+    h->started = started_at(h->pid, &state);
+    h->magic = SM_MAGIC;
+    atomic_store(&h->alive, SM_ALIVE);
+}
+
+int sm_alive(const sm_pe *p, int pe) { return p->head[pe] ? (int)atomic_load(&p->head[pe]->alive) : SM_ALIVE; }
+
+void sm_set_alive(sm_pe *p, int state) { atomic_store(&p->head[p->me]->alive, (uint32_t)state); }
+
+int sm_find_dead(sm_pe *p) {
+    int dead = 0;
+    for (int i = 0; i < p->n; i++) {
+        sm_head *h = p->head[i];
+        if (!h || i == p->me) continue;
+        if (atomic_load(&h->alive) == SM_ALIVE) {
+            char state = 'X';
+            int gone = kill(h->pid, 0) != 0 && errno == ESRCH;
+            if (!gone) gone = started_at(h->pid, &state) != h->started || state == 'Z' || state == 'X';
+            if (gone) atomic_store(&h->alive, SM_DEAD);
+        }
+        dead += atomic_load(&h->alive) == SM_DEAD;
+    }
+    p->any_dead = dead;
+    return dead;
+}
+
+void sm_mark_live(sm_pe *p, uint64_t off, uint64_t n, int live) {
+    if (!n) return;
+    for (uint64_t g = off / SM_GRANULE, end = (off + n - 1) / SM_GRANULE; g <= end;) {
+        if (g % 64 == 0 && g + 63 <= end) {
+            p->live[g / 64] = live ? ~0ull : 0;
+            g += 64;
+        } else {
+            uint64_t bit = 1ull << (g % 64);
+            p->live[g / 64] = live ? p->live[g / 64] | bit : p->live[g / 64] & ~bit;
+            g++;
+        }
+    }
+}
+
+int sm_is_live(const sm_pe *p, uint64_t off, uint64_t n) {
+    if (off > p->heap_bytes || n > p->heap_bytes - off) return 0;
+    if (!n) return 1;
+    uint64_t a = off / SM_GRANULE, b = (off + n - 1) / SM_GRANULE;
+    return (p->live[a / 64] >> (a % 64) & 1) && (p->live[b / 64] >> (b % 64) & 1);
+}
+
+void sm_counts_read(const sm_pe *p, sm_counts *out) {
+    out->sleeps = atomic_load(&p->sleeps);
+    out->wakes = atomic_load(&p->wakes);
+    out->woken = atomic_load(&p->woken);
+}
+
+void sm_set_viewed(sm_pe *p, int pe) {
+    if (p->head[pe]) atomic_store(&p->head[pe]->viewed, 1);
+}
+
+char *sm_call_text(sm_pe *p, int pe) { return p->head[pe]->text; }

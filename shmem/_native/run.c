@@ -1,0 +1,79 @@
+/* The record loop of the `direct` fabric: one operation record after the other, in order, each complete before the
+ * next (a run of streaming copies is closed by a store fence before anything that orders or signals). */
+#include "core.h"
+
+static int run_wait(sm_pe *p, const sm_op *op, int64_t timeout_ns) {
+    int kind = op->width;
+    uint64_t step = kind == SM_I32 || kind == SM_U32 || kind == SM_F32 ? 4 : 8;
+    int64_t end = timeout_ns > INT64_MAX / 2 ? INT64_MAX : sm_now_ns() + timeout_ns;
+    for (uint64_t i = 0; i < op->n; i++) {  /* all of them: one after the other is enough */
+        const char *word = p->base + op->dst + i * step;
+        if (sm_test(word, kind, op->flags, op->value)) continue;
+        int status = sm_wait(p, word, kind, op->flags, op->value, end == INT64_MAX ? INT64_MAX : end - sm_now_ns());
+        if (status) return status;
+    }
+    return SM_OK;
+}
+
+static int run_barrier(sm_pe *p, const sm_op *op, int64_t timeout_ns) {
+    if (p->waiting) return sm_barrier_wait(p, timeout_ns);
+    sm_quiet(p);
+    return sm_barrier(p, op->width, op->pe, (int)op->n, op->value, timeout_ns);
+}
+
+static void run_put(sm_pe *p, const sm_op *op, int *open_stores) {
+    int streaming = (op->flags & SM_STREAMING) || op->n >= p->streaming_bytes;
+    sm_copy(p->heap[op->pe] + op->dst, (const void *)(uintptr_t)op->src, op->n, streaming);
+    *open_stores |= streaming;
+    if (op->n <= 8) sm_wake(p, op->pe, op->dst, op->n);
+}
+
+static void run_strided(sm_pe *p, const sm_op *op) {
+    int64_t there = (int32_t)(op->aux & 0xffffffff), here = (int32_t)(op->aux >> 32);
+    if (op->op == SM_PUT_STRIDED) {
+        sm_copy_blocks(p->heap[op->pe] + op->dst, there, (const char *)(uintptr_t)op->src, here, op->value, op->n);
+        sm_wake(p, op->pe, 0, 8 * SM_BUCKETS);
+    } else {
+        atomic_thread_fence(memory_order_acquire);
+        sm_copy_blocks((char *)(uintptr_t)op->dst, here, p->heap[op->pe] + op->src, there, op->value, op->n);
+    }
+}
+
+static void run_amo(sm_pe *p, const sm_op *op) {
+    uint64_t old = sm_amo(p, op->pe, op->dst, op->width, op->flags, op->value, op->cond);
+    if (op->src) sm_copy((void *)(uintptr_t)op->src, &old, op->width, 0);
+}
+
+int sm_run(sm_pe *p, sm_op *ops, int64_t n, int64_t *done, int64_t timeout_ns) {
+    int open_stores = 0, status = SM_OK;
+    int64_t i = *done;
+    for (; i < n && !status; i++) {
+        const sm_op *op = &ops[i];
+        if (open_stores && op->op != SM_PUT && op->op != SM_COPY_ROWS) {
+            sm_close_stores();
+            open_stores = 0;
+        }
+        switch (op->op) {
+        case SM_NOP: break;
+        case SM_PUT: run_put(p, op, &open_stores); break;
+        case SM_GET: sm_get(p, op->pe, (void *)(uintptr_t)op->dst, op->src, op->n); break;
+        case SM_PUT_STRIDED:
+        case SM_GET_STRIDED: run_strided(p, op); break;
+        case SM_AMO: run_amo(p, op); break;
+        case SM_PUT_SIGNAL:
+            sm_put_signal(p, op->pe, op->dst, (const void *)(uintptr_t)op->src, op->n, op->aux, op->value, op->flags);
+            break;
+        case SM_FENCE: sm_fence(p); break;
+        case SM_QUIET: sm_quiet(p); break;
+        case SM_WAIT: status = run_wait(p, op, timeout_ns); break;
+        case SM_BARRIER: status = run_barrier(p, op, timeout_ns); break;
+        case SM_COPY_ROWS: sm_copy_rows(op); break;
+        case SM_REDUCE_ROWS: sm_reduce_rows(op); break;
+        default: status = SM_BAD_OP;
+        }
+        if (status) break;
+    }
+    if (open_stores) sm_close_stores();
+    *done = i;
+    return status;
+}

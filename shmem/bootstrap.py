@@ -1,0 +1,177 @@
+"""How a job starts: MPI for who is who and for the shared window, and nothing else of it later.
+
+`connect` starts MPI if nobody has, checks that the job has the size its launcher meant, groups the PEs by host and
+gets one shared window a host. Where there is no MPI library and no launcher, a process is a job of one PE over
+anonymous memory. The C core never sees mpi.h: it gets the addresses it needs for leaving from here.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import faulthandler
+import math
+import mmap
+import os
+import sys
+import warnings
+from dataclasses import dataclass, field
+from typing import Any
+
+from .config import Settings, format_size
+from .errors import HeapExhausted, ShmemError, StateError, SymmetryError
+
+PAGE = 4096
+LAUNCHED = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")
+
+
+def launched() -> bool:
+    """Whether an MPI launcher started this process."""
+    return any(name in os.environ for name in LAUNCHED)
+
+
+@dataclass
+class World:
+    """The PEs of a job as MPI sees them. `comm` is None for a process without MPI."""
+
+    me: int
+    n: int
+    comm: Any = None
+    mpi: Any = None
+    own_finalize: bool = False  # MPI was started here, so it is ended here
+    hosts: list[str] = field(default_factory=list)
+
+    def abort(self, code: int) -> None:
+        """Ends every process of the job, this one included."""
+        sys.stdout.flush()
+        sys.stderr.flush()
+        if self.comm is not None:
+            self.comm.Abort(code)
+        os._exit(code)
+
+    def exit_addresses(self) -> tuple[int, int, int, int]:
+        """Addresses of MPI_Abort, MPI_Finalize and MPI_Finalized, and the handle of the communicator."""
+        if self.comm is None:
+            return 0, 0, 0, 0
+        library = ctypes.CDLL(_mpi_library())
+        names = ("MPI_Abort", "MPI_Finalize", "MPI_Finalized")
+        addresses = [ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0 for name in names]
+        return addresses[0], addresses[1], addresses[2], self.mpi._handleof(self.comm)
+
+
+def _mpi_library() -> str:
+    """Path of the MPI library that mpi4py loaded into this process."""
+    with open("/proc/self/maps") as maps:
+        paths = {line.split(None, 5)[5].strip() for line in maps if "/" in line}
+    for path in sorted(paths):
+        if os.path.basename(path).startswith(("libmpi.so", "libmpich.so", "libmpi_abi.so")):
+            return path
+    raise StateError("no MPI library is loaded, though MPI runs: it must be a shared library")
+
+
+def connect(settings: Settings) -> World:
+    """Starts MPI where needed and finds out who is who. Waits until every PE of the job has come.
+
+    Raises StateError if the job has another size than its launcher meant, and what mpi4py raises where there is a
+    launcher but no usable MPI.
+    """
+    fresh = "mpi4py.MPI" not in sys.modules
+    if math.isfinite(settings.timeout_s):
+        faulthandler.dump_traceback_later(settings.timeout_s, exit=True)  # MPI_Init holds the GIL and has no limit
+    try:
+        world = _start_mpi(fresh)
+    finally:
+        faulthandler.cancel_dump_traceback_later()
+    expected = settings.expect_pes
+    if expected is not None and expected != world.n:
+        kind = world.mpi.Get_library_version().split("\n")[0] if world.mpi else "no MPI library"
+        raise StateError(
+            f"{expected} PEs were launched, but this process finds {world.n}: the launcher and the MPI that mpi4py "
+            f"loaded ({kind}) are of different kinds; set SHMEMU_MPI, or install the extra shmemu[mpich]"
+        )
+    return world
+
+
+def _start_mpi(fresh: bool) -> World:
+    try:
+        if fresh:
+            import mpi4py
+
+            mpi4py.rc.finalize = False  # the exit handler of the core does it, when it knows the exit status
+        from mpi4py import MPI
+    except (ImportError, RuntimeError):
+        if launched():
+            raise
+        return World(0, 1, hosts=["localhost"])
+    own = fresh
+    if not MPI.Is_initialized():
+        MPI.Init_thread()
+        own = True
+    if MPI.Is_finalized():
+        raise StateError("MPI was finalised by the program; shmem can't start after that")
+    comm = MPI.COMM_WORLD.Dup()
+    hosts = comm.allgather(MPI.Get_processor_name())
+    return World(comm.rank, comm.size, comm, MPI, own, hosts)
+
+
+def agree(world: World, what: dict[str, object]) -> None:
+    """Raises SymmetryError on every PE if the arguments of init differ between PEs."""
+    if world.comm is None:
+        return
+    everyone = world.comm.allgather(what)
+    if any(other != everyone[0] for other in everyone):
+        calls = {pe: f"init({', '.join(f'{k}={v}' for k, v in args.items())})" for pe, args in enumerate(everyone)}
+        text = "; ".join(f"PE {pe}: {call}" for pe, call in calls.items())
+        raise SymmetryError(f"the PEs started differently: {text}", calls=calls, pe=world.me)
+
+
+def fitting_heap(world: World, asked: int, given: bool, head: int) -> int:
+    """The heap size in bytes, whole pages, that the shared memory of this host can hold for all its PEs.
+
+    A size that was asked for and does not fit raises HeapExhausted on every PE; a default is halved until it fits.
+    """
+    nbytes = max(1, -(-asked // PAGE)) * PAGE
+    room = _shared_memory_free() if world.me == 0 else 0
+    if world.comm is not None:
+        room = world.comm.bcast(room)
+    if world.n == 1 or nbytes + head <= room // world.n:
+        return nbytes
+    limit = room // world.n - head
+    if given or limit < PAGE:
+        raise HeapExhausted(
+            f"a heap of {format_size(nbytes)} for each of {world.n} PEs does not fit /dev/shm, which has "
+            f"{format_size(room)} free: give it more (docker: --shm-size) or set SHMEMU_HEAP_SIZE",
+            asked=nbytes * world.n, free=room, largest_free=room, pe=world.me,
+        )  # fmt: skip
+    while nbytes > limit:
+        nbytes = max(PAGE, nbytes // 2 // PAGE * PAGE)
+    if world.me == 0:
+        warnings.warn(f"/dev/shm holds only {format_size(room)}: heaps of {format_size(nbytes)} each", stacklevel=2)
+    return nbytes
+
+
+def _shared_memory_free() -> int:
+    try:
+        stat = os.statvfs("/dev/shm")
+    except OSError:
+        return 1 << 62
+    return stat.f_bavail * stat.f_frsize
+
+
+def shared_window(world: World, nbytes: int) -> tuple[list[int], object]:
+    """One segment of `nbytes` (whole pages) for each PE of this host: their addresses here, and what keeps them.
+
+    The window is never freed: arrays over it stay readable after finalize, and the system takes it back at exit.
+    """
+    if world.n == 1:  # MPI gives a lone PE ordinary memory, which is neither aligned nor zero
+        memory = mmap.mmap(-1, nbytes)
+        anchor = ctypes.c_char.from_buffer(memory)
+        return [ctypes.addressof(anchor)], (memory, anchor)
+    host = world.comm.Split_type(world.mpi.COMM_TYPE_SHARED)
+    if host.size != world.n:
+        names = ", ".join(sorted(set(world.hosts)))
+        raise ShmemError(f"the fabric direct needs all PEs on one host; this job spans {names}", pe=world.me)
+    window = world.mpi.Win.Allocate_shared(nbytes, 1, comm=host)
+    segments = [window.Shared_query(rank)[0].address for rank in range(world.n)]
+    if any(address % PAGE for address in segments):
+        raise ShmemError("this MPI gave a shared window that is not page aligned", pe=world.me)
+    return segments, window

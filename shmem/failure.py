@@ -1,0 +1,108 @@
+"""What happens when a PE fails: it ends the job with its traceback and number, and leaves nobody hanging.
+
+Python's hooks for uncaught exceptions (of any thread) print with the PE's number and abort. An exit with a status
+other than 0, however it comes about, is seen by the core's exit handler (`_native/exit.c`), which aborts as well.
+With `SHMEMU_ON_DEATH=survive` a failing PE only marks itself dead, and the others get `PeerDied` where they need it.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+import threading
+import traceback
+from types import TracebackType
+from typing import Any, NoReturn
+
+from . import bootstrap
+
+_installed = False
+_exit_code = 0
+
+
+def rank_text() -> str:
+    """'PE 3' as far as the launcher's variables tell; 'PE 0' for a lone process."""
+    for name in bootstrap.LAUNCHED:
+        if name in os.environ:
+            return f"PE {os.environ[name]}"
+    return "PE 0"
+
+
+def report(kind: type[BaseException], value: BaseException, tb: TracebackType | None) -> None:
+    """Prints a traceback on stderr, each line with the PE, in one write so that lines of PEs don't mix."""
+    who = rank_text()
+    lines = "".join(traceback.format_exception(kind, value, tb)).rstrip().split("\n")
+    sys.stderr.write("".join(f"{who}: {line}\n" for line in lines))
+    sys.stderr.flush()
+
+
+def _end_running_job(code: int) -> None:
+    """Ends the job if MPI runs; in survive mode only this PE. Returns where there is nothing to end but the process."""
+    from . import runtime
+
+    sys.stdout.flush()
+    sys.stderr.flush()
+    pe = runtime.started()
+    if pe is not None and pe.settings.on_death == "survive":
+        pe.leave_dead()
+        os._exit(code)
+    mpi: Any = sys.modules.get("mpi4py.MPI")
+    if mpi is not None and mpi.Is_initialized() and not mpi.Is_finalized():
+        mpi.COMM_WORLD.Abort(code)
+
+
+def end_job(code: int) -> NoReturn:
+    """Ends the whole job with an exit code other than 0; in survive mode only this PE. Never returns."""
+    _end_running_job(code)
+    sys.exit(code)
+
+
+def _uncaught(kind: type[BaseException], value: BaseException, tb: TracebackType | None) -> None:
+    report(kind, value, tb)
+    _end_running_job(130 if issubclass(kind, KeyboardInterrupt) else 1)
+
+
+def _uncaught_in_thread(args: Any) -> None:
+    if args.exc_type is SystemExit:
+        return
+    report(args.exc_type, args.exc_value, args.exc_traceback)
+    _end_running_job(1)
+    os._exit(1)  # a lone process whose thread failed must not end as if all were well
+
+
+def _recording_exit(code: object = None) -> NoReturn:
+    """sys.exit, remembering the code: needed only where the program started MPI before us, see `_at_exit`."""
+    global _exit_code
+    _exit_code = 0 if code is None else code if isinstance(code, int) else 1
+    raise SystemExit(code)
+
+
+def _at_exit() -> None:
+    from . import runtime
+
+    pe = runtime.started()
+    if pe is None:
+        return
+    if _exit_code and not pe.world.own_finalize:  # mpi4py would wait for all PEs in MPI_Finalize
+        _end_running_job(_exit_code)
+    pe.report_leaks()
+
+
+def install() -> None:
+    """Installs the hooks, once. Hooks of the program that were there before are replaced only if they are Python's."""
+    global _installed
+    if _installed:
+        return
+    _installed = True
+    if sys.excepthook is sys.__excepthook__:
+        sys.excepthook = _uncaught
+    if threading.excepthook is threading.__excepthook__:
+        threading.excepthook = _uncaught_in_thread
+    sys.exit = _recording_exit
+    atexit.register(_at_exit)
+    try:
+        from ._native import _core
+    except ImportError:
+        return
+    _core.lib.sm_exit_register(os.fsencode(sys.executable))

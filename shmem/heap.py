@@ -1,0 +1,101 @@
+"""The symmetric heap of a PE: which bytes are allocated, by which call, and the memory itself.
+
+State only; the collective calls that change it are in `arrays.py`. All PEs make the same changes in the same order, so
+that an offset means the same array everywhere.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .allocator import OffsetAllocator
+from .views import address_of
+
+if TYPE_CHECKING:
+    from .fabric.direct import DirectFabric
+
+POISON = 0xDB  # what freed memory is filled with, so that a stale view is noticed
+
+
+@dataclass(frozen=True)
+class Allocation:
+    """One live allocation: the call that made it and the line of the program that called."""
+
+    offset: int
+    nbytes: int
+    text: str
+    where: str
+
+
+@dataclass(frozen=True)
+class HeapStats:
+    """Use of the symmetric heap of one PE, in bytes: `size` of the heap, `live` allocated now, `peak` of it so far,
+    `blocks` live allocations, `largest_free` the largest block that could be allocated now."""
+
+    size: int
+    live: int
+    peak: int
+    blocks: int
+    largest_free: int
+
+
+class SymmetricHeap:
+    """The own heap: memory, allocator and the list of allocations."""
+
+    def __init__(self, fabric: DirectFabric, nbytes: int, poison: bool) -> None:
+        self.memory: npt.NDArray[np.uint8] = fabric.heap
+        self.base = address_of(self.memory)
+        self.size = nbytes
+        self._fabric = fabric
+        self._poison = poison
+        self._allocator = OffsetAllocator(nbytes)
+        self._allocations: dict[int, Allocation] = {}
+
+    def take(self, nbytes: int, text: str, where: str, align: int = 64) -> tuple[int, bool] | None:
+        """Allocates; returns the offset and whether the memory was never used (zero), or None if it doesn't fit."""
+        placed = self._allocator.alloc(nbytes, align)
+        if placed is None:
+            return None
+        self._allocations[placed.offset] = Allocation(placed.offset, nbytes, text, where)
+        self._fabric.mark_live(placed.offset, self._allocator.size_of(placed.offset), True)
+        return placed.offset, placed.fresh
+
+    def give_back(self, offset: int) -> None:
+        """Frees the block at `offset`; raises FreedBlock if none begins there."""
+        nbytes = self._allocator.free(offset)
+        del self._allocations[offset]
+        self._fabric.mark_live(offset, nbytes, False)
+        if self._poison:
+            self.memory[offset : offset + nbytes] = POISON
+
+    def check_block(self, offset: int) -> None:
+        """Raises FreedBlock unless a live block begins at `offset`."""
+        self._allocator.size_of(offset)
+
+    def live(self, offset: int, nbytes: int) -> bool:
+        """Whether all these bytes lie in one live block."""
+        start = self._allocator.find(offset)
+        return start is not None and offset + nbytes <= start + self._allocator.size_of(start)
+
+    def allocations(self) -> list[Allocation]:
+        """What is allocated now, in the order of the calls."""
+        return list(self._allocations.values())
+
+    def array(self, offset: int, shape: tuple[int, ...], dtype: np.dtype[Any], order: str = "C") -> npt.NDArray[Any]:
+        """An array over the heap."""
+        strict = "F" if order == "F" else "C"
+        return np.ndarray(shape, dtype, buffer=self.memory, offset=offset, order=strict)
+
+    def stats(self) -> HeapStats:
+        """Use of the heap now."""
+        a = self._allocator
+        return HeapStats(self.size, a.live, a.peak, a.blocks, a.largest_free)
+
+    @property
+    def free_bytes(self) -> int:
+        """All free bytes."""
+        return self._allocator.free_bytes

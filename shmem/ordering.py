@@ -1,0 +1,53 @@
+"""Order and completion of what this PE sent: fence, quiet, pe_quiet (OpenSHMEM 1.6, 9.10).
+
+Neither makes a peer wait, and neither tells a peer anything: that is what signals and barriers are for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from .errors import ContextError
+from .fabric.interface import Level
+from .front import fronted
+from .runtime import current
+
+
+def check_context(ctx: object) -> int:
+    """The queue of a context. Only the default one exists so far: anything but None raises ContextError."""
+    if ctx is not None:
+        raise ContextError(f"{ctx!r} is no context: only the default context (None) exists")
+    return 0
+
+
+@fronted
+def fence(ctx: object = None) -> None:
+    """Orders what was sent to each PE before against what is sent to it after.
+
+    Covers puts, AMOs, put-signals and local stores, not gets; completes nothing, frees no source. Wakes waiters of this
+    PE, so that a store by another thread is noticed. OpenSHMEM 1.6, 9.10 (shmem_fence).
+    """
+    current().fabric.fence(check_context(ctx))
+
+
+@fronted
+def quiet(ctx: object = None) -> None:
+    """Completes everything sent on the context.
+
+    On return: puts, AMOs and put-signals are visible to all PEs, nonblocking gets and fetches have their results,
+    all sources may be reused. OpenSHMEM 1.6, 9.10 (shmem_quiet).
+    """
+    current().fabric.complete(check_context(ctx), Level.VISIBLE)
+
+
+def pe_quiet(pes: int | Iterable[int], ctx: object = None) -> None:
+    """Completes everything sent on the context to the PEs listed; an empty list returns at once.
+
+    On return: as `quiet`, for those targets. Raises InvalidPE. OpenSHMEM 1.6, 9.10 (shmem_pe_quiet).
+    """
+    pe = current()
+    listed = [pes] if isinstance(pes, int) else list(pes)
+    targets = [pe.check_pe(target) for target in listed]
+    q = check_context(ctx)
+    if targets:
+        pe.fabric.complete(q, Level.VISIBLE, targets)

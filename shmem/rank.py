@@ -1,0 +1,129 @@
+"""What each rank of `shmemu run` executes: `python -m shmem.rank prog.py args...` or `... -m module args...`.
+
+It runs the program as Python would (`__main__`, sys.argv, sys.path), and keeps a file for the launcher: who this
+process is, which files MPI made in /dev/shm, how the program ended. Launchers don't notice a rank that dies before
+MPI_Init while its peers wait in there for ever; with these files ours does. Imports neither MPI nor NumPy.
+"""
+
+from __future__ import annotations
+
+import atexit
+import faulthandler
+import os
+import runpy
+import sys
+from types import TracebackType
+from typing import NoReturn
+
+RANK_VARIABLES = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")
+SHM_PREFIXES = ("/dev/shm/mpich_shm_", "/dev/shm/sm_segment.", "/dev/shm/vader_segment.", "/dev/shm/Intel_MPI_")
+
+
+def number() -> int:
+    """This process's PE number by the variables of MPI's launchers; 0 for a process that none of them started."""
+    return next((int(os.environ[name]) for name in RANK_VARIABLES if name in os.environ), 0)
+
+
+def start_time(pid: int) -> str | None:
+    """When a process started, in clock ticks since boot: tells a recycled pid apart. None if it has ended."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+            fields = file.read().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return None if fields[0] in "ZX" else fields[19]
+
+
+def shm_names(pid: int | str) -> set[str]:
+    """Files of MPI's own in /dev/shm that a process has mapped and that have a name still."""
+    try:
+        with open(f"/proc/{pid}/maps", encoding="utf-8", errors="replace") as maps:
+            paths = {line.split(None, 5)[5].rstrip("\n") for line in maps if "/dev/shm/" in line}
+    except OSError:
+        return set()
+    return {path for path in paths if path.startswith(SHM_PREFIXES) and not path.endswith(" (deleted)")}
+
+
+def note(*words: object) -> None:
+    """Appends a line to this rank's file; nothing where no launcher of ours asked for one."""
+    if status := os.environ.get("SHMEMU_STATUS_FILE"):
+        try:
+            with open(os.path.join(os.path.dirname(status), f"rank.{number()}"), "a", encoding="utf-8") as file:
+                file.write(" ".join(map(str, words)) + "\n")
+        except OSError:
+            pass  # the launcher is gone and its folder with it: nobody reads this any more
+
+
+def note_shm() -> None:
+    """Tells the launcher that MPI runs here, and what it made in /dev/shm: to be called after MPI_Init. An abnormal
+    end leaves those files behind, and the launcher removes them.
+    """
+    note("init")
+    for name in sorted(shm_names("self")):
+        note("shm", name)
+
+
+def run(argv: list[str]) -> None:
+    """Runs `prog.py args...` or `-m module args...` as the main program; raises what it raises."""
+    if argv[0] == "-m":
+        sys.argv = argv[1:]
+        runpy.run_module(argv[1], run_name="__main__", alter_sys=True)
+        return
+    sys.argv = argv
+    if not getattr(sys.flags, "safe_path", False):  # `-m shmem.rank` put the current folder there
+        sys.path[0] = os.path.dirname(os.path.abspath(argv[0]))
+    runpy.run_path(argv[0], run_name="__main__")
+
+
+def _program_frames(tb: TracebackType | None) -> TracebackType | None:
+    """The traceback from the program's own first frame on; None (the message alone) if it did not get that far."""
+    frame = tb
+    while frame is not None and frame.tb_frame.f_code.co_filename.endswith((__file__, "runpy.py", "runpy>")):
+        frame = frame.tb_next
+    return frame
+
+
+def _failed(error: BaseException) -> int:
+    """Says on stderr how the program failed; the exit code that this means."""
+    from shmem import failure
+
+    if isinstance(error, SystemExit):
+        if not isinstance(error.code, int):
+            sys.stderr.write(f"{failure.rank_text()}: {error.code}\n")
+        return error.code if isinstance(error.code, int) else 1
+    code = 130 if isinstance(error, KeyboardInterrupt) else 1
+    note("exit", code)  # before the hook: that of a running PE ends the job and doesn't return
+    hook = failure.report if sys.excepthook is sys.__excepthook__ else sys.excepthook
+    hook(type(error), error, _program_frames(error.__traceback__))
+    return code
+
+
+def main() -> None:
+    """Runs the program of sys.argv. A failure of it is shown with the PE's number and ends the whole job."""
+    pid = os.getpid()
+    note("pid", pid, start_time(pid))
+    if sys.stderr is not None:
+        faulthandler.enable()
+    atexit.register(_note_end, pid)  # registered first, so it runs last: after the program's own handlers
+    try:
+        run(sys.argv[1:])
+    except BaseException as error:
+        if os.getpid() != pid or (isinstance(error, SystemExit) and error.code in (None, 0)):
+            raise  # a child that the program forked, or a good end
+        _end(_failed(error))
+
+
+def _end(code: int) -> NoReturn:
+    from shmem import failure
+
+    note("exit", code)
+    failure.end_job(code)
+
+
+def _note_end(pid: int) -> None:
+    if os.getpid() == pid:
+        note("exit", 0)  # the launcher takes the first such line: a failure has written its own already
+
+
+if __name__ == "__main__":
+    main()

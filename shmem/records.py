@@ -1,0 +1,119 @@
+"""The operation record: everything that leaves a PE, and everything a stream does, as 64 bytes of data.
+
+`put(...)` makes one, `shmem.Batch` holds many; a fabric takes arrays of them and nothing else. The C core has the
+same layout (`sm_op`). Offsets count bytes from the start of a heap, addresses are this process's own.
+
+| op | what it does | fields |
+|---|---|---|
+| PUT | copy n bytes to a PE | pe, dst offset, src address, n; flags STREAMING |
+| GET | copy n bytes from a PE | pe, dst address, src offset, n |
+| PUT_STRIDED, GET_STRIDED | n blocks of `value` bytes | as above; aux = remote stride, local stride (two int32, bytes) |
+| AMO | atomic on one word | pe, dst offset, width 4 or 8, flags = Amo, value, cond; src address of the result or 0 |
+| PUT_SIGNAL | PUT, then update a word | as PUT; aux = offset of the signal, value, flags = SIGNAL |
+| FENCE, QUIET | order, complete | |
+| WAIT | until n own words satisfy a comparison | dst offset, n, width = Kind, flags = CMP, value |
+| BARRIER | quiet, then arrive and wait | width = slot, pe = leader, n = members, value = fingerprint of the call |
+| COPY_ROWS, REDUCE_ROWS | local rows, see `Batch` | dst, src address, n rows, aux = address of a rows descriptor |
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from functools import lru_cache
+from hashlib import blake2b
+
+import numpy as np
+import numpy.typing as npt
+
+RECORD = np.dtype(
+    [
+        ("op", "u1"), ("flags", "u1"), ("width", "u2"), ("pe", "i4"), ("dst", "u8"), ("src", "u8"), ("n", "u8"),
+        ("value", "u8"), ("cond", "u8"), ("aux", "u8"), ("id", "u8"),
+    ]
+)  # fmt: skip
+ROWS = np.dtype(
+    [
+        (name, "i8")
+        for name in (
+            "target_rows", "target_stride", "source_rows", "source_stride", "width", "terms", "bias0", "bias1",
+        )
+    ]
+)  # fmt: skip
+assert RECORD.itemsize == 64 and ROWS.itemsize == 64
+
+STREAMING = 0x80  # flag of PUT and COPY_ROWS: the bytes bypass the cache
+
+Records = npt.NDArray[np.void]
+
+
+class Op(IntEnum):
+    """Operation codes of `RECORD`."""
+
+    NOP = 0
+    PUT = 1
+    GET = 2
+    PUT_STRIDED = 3
+    GET_STRIDED = 4
+    AMO = 5
+    PUT_SIGNAL = 6
+    FENCE = 7
+    QUIET = 8
+    WAIT = 9
+    BARRIER = 10
+    COPY_ROWS = 11
+    REDUCE_ROWS = 12
+
+
+class Amo(IntEnum):
+    """What an AMO record does to its word; all but SET return the old value."""
+
+    FETCH = 0
+    SET = 1
+    ADD = 2
+    SWAP = 3
+    COMPARE_SWAP = 4
+    AND = 5
+    OR = 6
+    XOR = 7
+
+
+class Kind(IntEnum):
+    """Types of the words that atomics and waits work on."""
+
+    I32 = 0
+    U32 = 1
+    I64 = 2
+    U64 = 3
+    F32 = 4
+    F64 = 5
+
+
+_KINDS = {
+    np.dtype(code): kind
+    for code, kind in zip(("i4", "u4", "i8", "u8", "f4", "f8"), Kind, strict=True)
+}
+
+
+def kind_of(dtype: np.dtype[np.generic]) -> Kind | None:
+    """The kind of word that a dtype is (native byte order), None for all others."""
+    return _KINDS.get(dtype)
+
+
+def record(op: Op, **fields: int) -> Records:
+    """One record as an array of length 1; fields not named are 0."""
+    one: Records = np.zeros(1, RECORD)
+    one["op"] = op
+    for name, value in fields.items():
+        one[name] = value
+    return one
+
+
+def strides(remote: int, local: int) -> int:
+    """The two strides of a strided record, in bytes, as its `aux` field."""
+    return (remote & 0xFFFFFFFF) | (local & 0xFFFFFFFF) << 32
+
+
+@lru_cache(maxsize=4096)
+def fingerprint(call: str) -> int:
+    """The 64-bit number that stands for a collective call in a barrier; never 0."""
+    return int.from_bytes(blake2b(call.encode(), digest_size=8).digest(), "little") | 1

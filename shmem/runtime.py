@@ -1,0 +1,240 @@
+"""The state of a PE, and its start and stop.
+
+Everything that a PE knows hangs on one object, `PE`: `current()` gives it, starting shmem on first use. Where several
+PEs live in one process they differ in what `current()` answers and in nothing else.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass, field
+from typing import NoReturn
+
+from . import bootstrap, config, failure
+from .config import Settings, parse_size
+from .enums import MAJOR_VERSION, MINOR_VERSION, VENDOR_STRING
+from .errors import ArgumentError, InvalidPE, StateError
+from .fabric.direct import DirectFabric
+from .fabric.interface import Members
+from .heap import Allocation, SymmetricHeap
+from .records import fingerprint
+
+FINALIZE = "finalize()"
+ISA = {"auto": 0, "portable": 1, "avx2": 2, "neon": 3}
+
+
+@dataclass
+class PE:
+    """One processing element of a running job."""
+
+    settings: Settings
+    world: bootstrap.World
+    fabric: DirectFabric
+    heap: SymmetricHeap
+    members: Members  # of the barrier of all PEs
+    starts: int = 1  # calls of init not yet matched by finalize
+    told_dead: set[int] = field(default_factory=set)  # deaths that a wait has reported already
+
+    @property
+    def me(self) -> int:
+        """The number of this PE."""
+        return self.world.me
+
+    @property
+    def n(self) -> int:
+        """How many PEs there are."""
+        return self.world.n
+
+    def check_pe(self, pe: object) -> int:
+        """`pe` as an int; raises InvalidPE unless it is a PE of the job."""
+        try:
+            number = pe.__index__()  # type: ignore[attr-defined]
+        except (AttributeError, TypeError):
+            raise InvalidPE(f"a PE is an integer, not {pe!r}", pe=self.me) from None
+        if not 0 <= number < self.n:
+            raise InvalidPE(f"PE {number} does not exist: the job has PEs 0 to {self.n - 1}", pe=self.me)
+        return int(number)
+
+    def report_leaks(self) -> None:
+        """Prints what was allocated and not freed, with the lines that allocated it."""
+        left: list[Allocation] = self.heap.allocations()
+        if not left or os.environ.get("SHMEMU_LOG") == "error" or self.me != 0:
+            return
+        lines = "".join(f"\n  {item.text} at {item.where}" for item in left[:20])
+        more = f"\n  and {len(left) - 20} more" if len(left) > 20 else ""
+        sys.stderr.write(f"PE {self.me}: {len(left)} symmetric allocations were not freed:{lines}{more}\n")
+
+    def leave_dead(self) -> None:
+        """Survive mode: marks this PE dead for the others; no MPI call follows."""
+        self.fabric.lib.sm_set_alive(self.fabric.pe, 3)
+        self.fabric.lib.sm_exit_state(3)
+
+
+_current: PE | None = None
+_ended: PE | None = None  # kept: its window and tables live as long as the process
+
+
+def started() -> PE | None:
+    """The running PE of this process, None before init and after finalize."""
+    return _current
+
+
+def current() -> PE:
+    """The PE that runs here; starts shmem with the settings of the environment on first use.
+
+    Raises StateError after finalize.
+    """
+    if _current is not None:
+        return _current
+    if _ended is not None:
+        raise StateError("shmem was finalised; call init to start again", pe=_ended.me)
+    init()
+    assert _current is not None
+    return _current
+
+
+def init(heap_size: int | str | None = None, fabric: str | None = None) -> None:
+    """Starts shmem on this PE. Collective: returns when every PE of the job has come.
+
+    heap_size: bytes of each PE's symmetric heap, or text like "512M"; default `SHMEMU_HEAP_SIZE`, else 1G. Pages cost
+    memory only once touched. fabric: how bytes travel, default `SHMEMU_FABRIC`.
+    Calls nest: each needs its finalize, and arguments count in the first only. Any first call of another routine
+    does the same with the defaults. Raises SymmetryError if the PEs differ in arguments, HeapExhausted if
+    the heaps do not fit into shared memory, ArgumentError for values that mean nothing.
+    OpenSHMEM 1.6, 9.1 (shmem_init).
+    """
+    global _current
+    if _current is not None:
+        _current.starts += 1
+        return
+    settings = config.read()
+    given = settings.heap_size_given or heap_size is not None
+    asked = _size(heap_size, settings)
+    name = fabric or settings.fabric
+    if name not in ("auto", "direct"):
+        raise ArgumentError(f"fabric {name!r} is not one of auto, direct")
+    failure.install()
+    world = bootstrap.connect(settings)
+    bootstrap.agree(world, {"heap_size": asked, "fabric": name, "check_symmetry": settings.check_symmetry})
+    _current = _attach(settings, world, asked, given)
+
+
+def _size(heap_size: int | str | None, settings: Settings) -> int:
+    if heap_size is None:
+        return settings.heap_size
+    asked = parse_size(heap_size) if isinstance(heap_size, str) else int(heap_size)
+    if asked <= 0:
+        raise ArgumentError(f"heap_size={heap_size!r}: must be above 0 bytes")
+    return asked
+
+
+def _attach(settings: Settings, world: bootstrap.World, asked: int, given: bool) -> PE:
+    from ._native import _core
+
+    head = int(_core.lib.sm_head_bytes())
+    nbytes = bootstrap.fitting_heap(world, asked, given, head)
+    segments, keep = bootstrap.shared_window(world, head + nbytes)
+    cores = len(os.sched_getaffinity(0))
+    survive = settings.on_death == "survive"
+    fabric = DirectFabric(world.me, segments, nbytes, cores, survive, ISA[settings.isa], keep)
+    if world.comm is not None:
+        world.comm.Barrier()  # every header is ready before anybody looks at it
+    note_shared_files(settings)
+    pe = PE(settings, world, fabric, SymmetricHeap(fabric, nbytes, settings.poison), Members(0, tuple(range(world.n))))
+    call = fingerprint(FINALIZE) if settings.check_symmetry else 0
+    limit = int(min(settings.timeout_s, 9e9) * 1e9)
+    if world.comm is not None:
+        _core.lib.sm_exit_arm(fabric.pe, *world.exit_addresses(), world.own_finalize, call, limit)
+    if settings.trace is None and settings.sanitize is None:
+        fabric.bind(True)
+    return pe
+
+
+def note_shared_files(settings: Settings) -> None:
+    """Tells the launcher which files MPI made in shared memory, which an abnormal end would leave behind."""
+    if settings.status_file is not None:
+        from . import rank
+
+        rank.note_shm()
+
+
+def finalize() -> None:
+    """Ends the use of shmem by this PE. Collective: includes a quiet and a barrier of all PEs.
+
+    Allocations not freed are listed on stderr with the lines that made them. Arrays stay readable; any
+    communication afterwards raises StateError, until the next init. Matches the innermost init.
+    OpenSHMEM 1.6, 9.1 (shmem_finalize).
+    """
+    global _current, _ended
+    pe = _current
+    if pe is None:
+        if _ended is None:
+            raise StateError("finalize before init")
+        return
+    if pe.starts > 1:
+        pe.starts -= 1
+        return
+    from . import sync
+
+    sync.collective(pe, FINALIZE)
+    pe.report_leaks()
+    pe.fabric.close()
+    if pe.world.comm is not None:
+        pe.fabric.lib.sm_exit_state(2)
+    _current, _ended = None, pe
+
+
+def initialized() -> bool:
+    """Whether shmem runs on this PE (between init and finalize)."""
+    return _current is not None
+
+
+def query_initialized() -> bool:
+    """As `initialized`, under the name of OpenSHMEM 1.6, 9.1 (shmem_query_initialized). Callable at any time."""
+    return _current is not None
+
+
+def my_pe() -> int:
+    """The number of this PE, 0 .. n_pes()-1. OpenSHMEM 1.6, 9.1 (shmem_my_pe)."""
+    return current().me
+
+
+def n_pes() -> int:
+    """How many PEs the job has. OpenSHMEM 1.6, 9.1 (shmem_n_pes)."""
+    return current().n
+
+
+def pe_accessible(pe: int) -> bool:
+    """Whether `pe` is a PE of the job that can be reached; False for numbers that are none.
+
+    OpenSHMEM 1.6, 9.1 (shmem_pe_accessible).
+    """
+    here = current()
+    return isinstance(pe, int) and 0 <= pe < here.n
+
+
+def info_get_name() -> str:
+    """The vendor string. OpenSHMEM 1.6, 9.1 (shmem_info_get_name)."""
+    return VENDOR_STRING
+
+
+def info_get_version() -> tuple[int, int]:
+    """(major, minor) of the OpenSHMEM specification followed. OpenSHMEM 1.6, 9.1 (shmem_info_get_version)."""
+    return MAJOR_VERSION, MINOR_VERSION
+
+
+def global_exit(status: int = 0) -> NoReturn:
+    """Ends the whole job with an exit status, whatever the other PEs do. Never returns.
+
+    OpenSHMEM 1.6, 9.1 (shmem_global_exit).
+    """
+    pe = _current or _ended
+    sys.stdout.flush()
+    sys.stderr.flush()
+    if pe is None:
+        sys.exit(status)
+    pe.world.abort(int(status))
+    raise AssertionError("abort returned")
+
+

@@ -1,0 +1,126 @@
+"""Signals: 64-bit words that tell a PE something has arrived (OpenSHMEM 1.6, 9.8).
+
+A signal is a symmetric uint64 array of one element. A put-signal covers its own payload: who sees the signal may
+read the payload. It covers earlier puts only with a fence before it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .enums import SIGNAL, signal_op
+from .errors import ArgumentError, DtypeError
+from .front import fronted
+from .ordering import check_context
+from .records import Amo, Op, record
+from .rma import _gathered, reach
+from .runtime import PE, current
+from .views import Array, address_of, blocks, check_array, count, scalar_bits, symmetric, word_at
+from .waiting import wait_word
+
+
+def _signal_offset(pe: PE, signal: Array) -> int:
+    place, _ = word_at(pe, signal, "signal")
+    if signal.dtype != np.uint64:
+        raise DtypeError(f"a signal is one uint64, not {signal.dtype}", pe=pe.me)
+    return place.offset
+
+
+def _put_signal(
+    target: Array, source: Array, pe: int, signal: Array, value: object, sigop: object, size: object, ctx: object
+) -> None:
+    here = current()
+    q, there, how = check_context(ctx), reach(here, pe), signal_op(sigop)
+    to, what = check_array(target, "target", here.me), check_array(source, "source", here.me)
+    n = count(size, what, to, here.me)
+    at = symmetric(here, to, n, "target")
+    blocks(what, n, "source", here.me)
+    word = _signal_offset(here, signal)
+    bits = scalar_bits(value, signal.dtype, here.me)
+    low, high = sorted((at.offset, at.offset + (at.count - 1) * at.stride))
+    if n and low < word + 8 and word < high + at.block:
+        raise ArgumentError("the signal word lies inside the target", pe=here.me)
+    if at.count == 1:
+        packed = _gathered(what, n)
+        op = record(Op.PUT_SIGNAL, pe=there, dst=at.offset, src=address_of(packed), n=at.block, aux=word, value=bits, flags=how)
+        here.fabric.submit(q, op)
+        return
+    from .rma import _submit_put
+
+    _submit_put(here, q, at, _gathered(what, n), there)
+    here.fabric.fence(q)
+    _update(here, q, word, bits, there, how)
+
+
+def _update(here: PE, q: int, word: int, bits: int, there: int, how: SIGNAL) -> None:
+    op = Amo.ADD if how is SIGNAL.ADD else Amo.SET
+    here.fabric.submit(q, record(Op.AMO, pe=there, dst=word, width=8, flags=op, value=bits))
+
+
+@fronted
+def put_signal(
+    target: Array, source: Array, pe: int, signal: Array, value: object, sigop: object, size: int | None = None,
+    ctx: object = None,
+) -> None:  # fmt: skip
+    """Puts source into target on PE `pe`, then updates its signal word.
+
+    target, source, size: as `put`. signal: symmetric uint64 array of one element, outside target. sigop: SIGNAL_SET stores
+    value, SIGNAL_ADD adds it. On return: source may be reused. At the target: who sees the signal may read this payload;
+    earlier puts need a fence before. Raises as `put`, ArgumentError (sigop, overlap). OpenSHMEM 1.6, 9.8 (shmem_put_signal).
+    """
+    _put_signal(target, source, pe, signal, value, sigop, size, ctx)
+
+
+@fronted
+def put_signal_nbi(
+    target: Array, source: Array, pe: int, signal: Array, value: object, sigop: object, size: int | None = None,
+    ctx: object = None,
+) -> None:  # fmt: skip
+    """As `put_signal`, nonblocking: source may be reused only after `quiet`. OpenSHMEM 1.6, 9.8 (shmem_put_signal_nbi)."""
+    _put_signal(target, source, pe, signal, value, sigop, size, ctx)
+
+
+def _signal(signal: Array, value: object, pe: int, ctx: object, how: SIGNAL) -> None:
+    here = current()
+    q, there = check_context(ctx), reach(here, pe)
+    word = _signal_offset(here, signal)
+    _update(here, q, word, scalar_bits(value, signal.dtype, here.me), there, how)
+
+
+@fronted
+def signal_set(signal: Array, value: object, pe: int, ctx: object = None) -> None:
+    """Stores value into the signal word on PE `pe`; covers no put without a fence. Raises as `atomic_set`.
+
+    signal: symmetric uint64 array of one element. OpenSHMEM 1.6, 9.8 (shmem_signal_set).
+    """
+    _signal(signal, value, pe, ctx, SIGNAL.SET)
+
+
+@fronted
+def signal_add(signal: Array, value: object, pe: int, ctx: object = None) -> None:
+    """Adds value to the signal word on PE `pe`. Otherwise as `signal_set`. OpenSHMEM 1.6, 9.8 (shmem_signal_add)."""
+    _signal(signal, value, pe, ctx, SIGNAL.ADD)
+
+
+@fronted
+def signal_fetch(signal: Array) -> int:
+    """The own signal word, read atomically; acquires what the signal covers. OpenSHMEM 1.6, 9.8 (shmem_signal_fetch)."""
+    here = current()
+    word = _signal_offset(here, signal)
+    old = np.zeros(1, np.uint64)
+    here.fabric.submit(0, record(Op.AMO, pe=here.me, dst=word, src=address_of(old), width=8, flags=Amo.FETCH))
+    return int(old[0])
+
+
+@fronted
+def signal_wait_until(signal: Array, cmp: object, value: object, *, timeout: float | None = None) -> int:
+    """Blocks until the own signal word satisfies `signal cmp value`; returns the value seen.
+
+    signal: symmetric uint64 array of one element on this PE. cmp: CMP, or '==' '!=' '>' '<=' '<' '>='. On return: the payload
+    of the put-signal that wrote it may be read. timeout: seconds, default SHMEMU_TIMEOUT_S. Raises as `wait_until`.
+    OpenSHMEM 1.6, 9.8 (shmem_signal_wait_until).
+    """
+    here = current()
+    _signal_offset(here, signal)
+    wait_word(here, signal, cmp, value, timeout)
+    return signal_fetch(signal)

@@ -1,0 +1,116 @@
+"""Barriers, and the check that all PEs make the same collective call.
+
+The fingerprint of a call travels in the barrier that the call needs anyway. Only when the PEs find that they differ
+does each show its call as text in its header, and after two more barriers every PE raises SymmetryError with all of them.
+"""
+
+from __future__ import annotations
+
+from .errors import SymmetryError
+from .fabric.interface import Level, Members, Status
+from .records import fingerprint
+from .runtime import PE, current
+from .teams import Team, resolve
+from .waiting import check_reachable, until
+
+
+def arrive(pe: PE, members: Members, call: str, timeout: float | None = None) -> None:
+    """Meets all members in a barrier; `call` is compared between them. Completes nothing.
+
+    Raises SymmetryError on every member if their calls differ, ShmemTimeout naming who is missing, PeerDied.
+    """
+    for dead in pe.fabric.dead(look=False):
+        if dead in members.pes:
+            check_reachable(pe, dead)
+    check = fingerprint(call) if pe.settings.check_symmetry else 0
+    if _meet(pe, members, check, call, timeout) is Status.MISMATCH:
+        raise_differing(pe, members, call)
+
+
+def _meet(pe: PE, members: Members, check: int, call: str, timeout: float | None) -> Status:
+    entered = False
+
+    def step(seconds: float) -> Status:
+        nonlocal entered
+        status = pe.fabric.barrier(members, check, seconds, entered=entered)
+        entered = True
+        return status
+
+    def seen() -> str:
+        return missing(pe, members)
+
+    return until(pe, step, lambda: f"all PEs in {call}", seen, timeout)
+
+
+def missing(pe: PE, members: Members) -> str:
+    """Which members have not come to the barrier that this PE sits in."""
+    mine = pe.fabric.entered(pe.me, members.slot)
+    absent = [other for other in members.pes if pe.fabric.entered(other, members.slot) < mine]
+    return f"no arrival of PE {', '.join(map(str, absent))}" if absent else "all PEs there"
+
+
+def raise_differing(pe: PE, members: Members, call: str) -> None:
+    """Exchanges the calls as text after a barrier found them to differ, and raises SymmetryError with them."""
+    text = call.encode()[:510]
+    pe.fabric.call_text(pe.me)[: len(text) + 1] = text + b"\0"
+    _meet(pe, members, 0, call, None)
+    calls = {
+        other: bytes(pe.fabric.call_text(other)).split(b"\0")[0].decode(errors="replace") for other in members.pes
+    }
+    _meet(pe, members, 0, call, None)
+    lines = "".join(f"\n  PE {other}: {made}" for other, made in calls.items())
+    raise SymmetryError(f"the PEs made different collective calls:{lines}", calls=calls, pe=pe.me)
+
+
+def collective(pe: PE, call: str, timeout: float | None = None) -> None:
+    """Quiet and a barrier of all PEs, in the name of a collective call."""
+    pe.fabric.complete(0, Level.VISIBLE)
+    arrive(pe, pe.members, call, timeout)
+
+
+def barrier_all(*, timeout: float | None = None) -> None:
+    """Completes all transfers of the default context and waits for all PEs.
+
+    On return: everything that any PE sent before its barrier is visible everywhere. timeout: seconds, default
+    SHMEMU_TIMEOUT_S. Raises SymmetryError where another PE is in another collective call, ShmemTimeout naming the PEs
+    missing, PeerDied. OpenSHMEM 1.6, 9.9 (shmem_barrier_all).
+    """
+    collective(current(), "barrier_all()", timeout)
+
+
+def sync_all(*, timeout: float | None = None) -> None:
+    """Waits for all PEs. Completes no transfers; local stores made before are visible after.
+
+    Errors as `barrier_all`. OpenSHMEM 1.6, 9.9 (shmem_sync_all).
+    """
+    pe = current()
+    pe.fabric.fence(0)
+    arrive(pe, pe.members, "sync_all()", timeout)
+
+
+def barrier(team: Team | None = None, *, timeout: float | None = None) -> None:
+    """Completes all transfers of the default context and waits for all PEs of a team (default: all).
+
+    Errors as `barrier_all`, and TeamError for an invalid team. nvshmem4py's name; OpenSHMEM 1.6 has quiet and
+    team_sync.
+    """
+    pe = current()
+    pe.fabric.complete(0, Level.VISIBLE)
+    arrive(pe, _members(pe, team), "barrier()", timeout)
+
+
+def sync(team: Team | None = None, *, timeout: float | None = None) -> None:
+    """Waits for all PEs of a team (default: all). Completes no transfers.
+
+    Errors as `barrier_all`, and TeamError for an invalid team. OpenSHMEM 1.6, 9.9 (shmem_team_sync).
+    """
+    pe = current()
+    pe.fabric.fence(0)
+    arrive(pe, _members(pe, team), "sync()", timeout)
+
+
+def _members(pe: PE, team: Team | None) -> Members:
+    if team is None:
+        return pe.members
+    wanted = resolve(team)
+    return Members(wanted.slot, wanted.pes)

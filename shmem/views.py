@@ -1,0 +1,142 @@
+"""Where an array lies: in the symmetric heap or not, and in which pieces.
+
+Every routine that takes a symmetric array asks here; every error about foreign memory, layout, size or dtype comes from
+here. Two sides of a transfer are never both strided: a strided private side is staged through a contiguous copy.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .errors import DtypeError, FreedBlock, LayoutError, NotSymmetric, SizeMismatch
+from .records import Kind, kind_of
+
+if TYPE_CHECKING:
+    from .runtime import PE
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Place:
+    """`count` blocks of `block` bytes, `stride` bytes apart, the first at `offset` of the own heap (or, for private
+    memory, at an address). A contiguous array is one block."""
+
+    offset: int
+    block: int
+    stride: int
+    count: int
+
+
+def address_of(array: Array) -> int:
+    """The address of an array's first element."""
+    return int(array.__array_interface__["data"][0])
+
+
+def check_array(value: object, name: str, me: int) -> Array:
+    """`value` if it is an array of fixed-size elements; raises DtypeError."""
+    if not isinstance(value, np.ndarray):
+        hint = "; x[3] of a 1-D array is a copy, x[3:4] is a view" if isinstance(value, np.generic) else ""
+        raise DtypeError(f"{name} must be a NumPy array, not {type(value).__name__}{hint}", pe=me)
+    if value.dtype.hasobject or value.dtype.itemsize == 0:
+        raise DtypeError(f"{name} has dtype {value.dtype}, whose elements are not of a fixed size", pe=me)
+    return value
+
+
+def blocks(array: Array, size: int, name: str, me: int) -> Place:
+    """The first `size` elements of an array as blocks; `offset` is an address.
+
+    Raises LayoutError for anything but C-contiguous arrays, 1-D views with any step and row blocks of 2-D arrays.
+    """
+    item = array.itemsize
+    start = address_of(array)
+    if array.flags.c_contiguous or size == 0:
+        return Place(start, size * item, 0, 1)
+    if array.ndim == 1:
+        return Place(start, item, array.strides[0], size)
+    if array.ndim == 2 and array.strides[1] == item:
+        columns = array.shape[1]
+        if size % columns == 0:
+            return Place(start, columns * item, array.strides[0], size // columns)
+    raise LayoutError(
+        f"{name} of shape {array.shape} and strides {array.strides}: its elements lie apart in a way that can't be "
+        "moved; C-contiguous arrays, 1-D views and row blocks of 2-D arrays can (see numpy.ascontiguousarray)",
+        pe=me,
+    )
+
+
+def symmetric(pe: PE, array: Array, size: int, name: str) -> Place:
+    """The first `size` elements of a symmetric array as blocks of the own heap.
+
+    Raises NotSymmetric for memory outside the heap and FreedBlock for a block that was freed.
+    """
+    at = blocks(array, size, name, pe.me)
+    if size == 0:
+        return Place(0, 0, 0, 1)
+    first = at.offset - pe.heap.base
+    low, high = sorted((first, first + (at.count - 1) * at.stride))
+    if low < 0 or high + at.block > pe.heap.size:
+        raise NotSymmetric(
+            f"{name} is not symmetric: it lies outside the heap of PE {pe.me}; allocate it with shmem.zeros, "
+            "shmem.empty, ... (an expression or a fancy index of a symmetric array is a private copy)",
+            pe=pe.me,
+        )
+    if not pe.heap.live(low, high + at.block - low):
+        raise FreedBlock(f"{name} lies in a block of the heap that was freed (offset {low:#x})", pe=pe.me)
+    return Place(first, at.block, at.stride, at.count)
+
+
+def word_at(pe: PE, array: object, what: str) -> tuple[Place, Kind]:
+    """One aligned symmetric word of 32 or 64 bits and its kind.
+
+    Raises DtypeError for other dtypes, SizeMismatch unless the array has exactly one element.
+    """
+    word = check_array(array, "the word", pe.me)
+    kind = kind_of(word.dtype)
+    if kind is None or (kind >= Kind.F32 and what in ("wait", "test")):
+        raise DtypeError(f"{what} of a word of dtype {word.dtype}: 32- and 64-bit integers can", pe=pe.me)
+    if word.size != 1:
+        raise SizeMismatch(f"{what} takes one element, not {word.size}; x[3:4] is one element of x", pe=pe.me)
+    place = symmetric(pe, word, 1, "the word")
+    if place.offset % word.itemsize:
+        raise LayoutError(f"{what} of a word at heap offset {place.offset:#x}, which is not aligned", pe=pe.me)
+    return place, kind
+
+
+def scalar_bits(value: object, dtype: np.dtype[Any], me: int) -> int:
+    """The bits of a number as one word of `dtype`.
+
+    Raises OverflowError for an integer out of range, DtypeError for a float given for an integer or no number.
+    """
+    if isinstance(value, (np.ndarray, np.generic)) and value.size == 1:
+        value = value.item()
+    if dtype.kind in "iu":
+        if not isinstance(value, int):
+            raise DtypeError(f"{value!r} is no integer, but the word has dtype {dtype}", pe=me)
+        limits = np.iinfo(dtype)
+        if not limits.min <= value <= limits.max:
+            raise OverflowError(f"{value} does not fit {dtype}")
+        return value & ((1 << 64) - 1)
+    if not isinstance(value, (int, float)):
+        raise DtypeError(f"{value!r} is no number, but the word has dtype {dtype}", pe=me)
+    raw = np.array([value], dtype)
+    return int(raw.view(f"u{dtype.itemsize}")[0])
+
+
+def count(size: object, source: Array, target: Array, me: int) -> int:
+    """How many elements a transfer moves: `size`, by default all of the source.
+
+    Raises DtypeError if the dtypes differ, SizeMismatch if an array is shorter.
+    """
+    if source.dtype != target.dtype:
+        raise DtypeError(f"source has dtype {source.dtype}, target {target.dtype}; view both as uint8 for bytes", pe=me)
+    n = source.size if size is None else size
+    if not isinstance(n, (int, np.integer)) or n < 0:
+        raise SizeMismatch(f"size={size!r}: must be a number of elements from 0 up", pe=me)
+    if n > source.size or n > target.size:
+        raise SizeMismatch(f"{n} elements asked for; source has {source.size}, target {target.size}", pe=me)
+    return int(n)

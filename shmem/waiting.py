@@ -1,0 +1,110 @@
+"""The one place that waits: deadlines, the notice after ten seconds, and the death of peers.
+
+A fabric's blocking step returns after at most the time given to it; `until` repeats it to the deadline. The deadline
+is the call's own `timeout=`, else `SHMEMU_TIMEOUT_S`. Waits on single words (`wait_until`, `test`) are here, too.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from .enums import CMP, comparison
+from .errors import ArgumentError, PeerDied, ShmemTimeout
+from .fabric.interface import Condition, Status
+from .front import fronted
+from .runtime import PE, current
+from .views import scalar_bits, word_at
+
+NOTICE_S = 10.0
+_SYMBOL = {CMP.EQ: "==", CMP.NE: "!=", CMP.GT: ">", CMP.LE: "<=", CMP.LT: "<", CMP.GE: ">="}
+
+
+def until(
+    pe: PE, step: Callable[[float], Status], awaited: Callable[[], str], seen: Callable[[], object], timeout: float | None
+) -> Status:
+    """Repeats a blocking step until it is OK or MISMATCH, and returns that.
+
+    Raises ShmemTimeout past the deadline and PeerDied when a death becomes known that no call reported before.
+    """
+    limit = pe.settings.timeout_s if timeout is None else float(timeout)
+    if not limit >= 0:
+        raise ArgumentError(f"timeout={timeout!r}: must be a number of seconds from 0 up", pe=pe.me)
+    start = time.monotonic()
+    noticed = False
+    while True:
+        waited = time.monotonic() - start
+        status = step(min(limit, NOTICE_S if not noticed else limit) - waited)
+        if status in (Status.OK, Status.MISMATCH):
+            return status
+        if status is Status.DIED:
+            _raise_dead(pe, awaited())
+        waited = time.monotonic() - start
+        if waited >= limit:
+            raise ShmemTimeout(
+                f"PE {pe.me} waited {waited:.1f} s for {awaited()}; it saw {seen()}",
+                awaited=awaited(), seen=seen(), in_flight=None, waited_s=waited, pe=pe.me,
+            )  # fmt: skip
+        if waited >= NOTICE_S and not noticed:
+            noticed = True
+            since = time.strftime("%H:%M:%S", time.localtime(time.time() - waited))
+            sys.stderr.write(f"PE {pe.me}: waits since {since} for {awaited()}; it sees {seen()}\n")
+            sys.stderr.flush()
+
+
+def _raise_dead(pe: PE, what: str) -> None:
+    """Raises PeerDied for a dead PE, first for one that no call has reported yet."""
+    dead = pe.fabric.dead(look=False)
+    lost = next((d for d in dead if d not in pe.told_dead), dead[0])
+    pe.told_dead.add(lost)
+    raise PeerDied(f"PE {lost} died while PE {pe.me} waited for {what}", lost_pe=lost, how="its process ended", pe=pe.me)
+
+
+def check_reachable(pe: PE, target: int) -> None:
+    """Raises PeerDied if the target is known to be dead."""
+    if target in pe.fabric.dead(look=False):
+        pe.told_dead.add(target)
+        raise PeerDied(f"PE {target} is dead; PE {pe.me} can't reach it", lost_pe=target, how="its process ended", pe=pe.me)
+
+
+def wait_word(pe: PE, word: npt.NDArray[np.generic], cmp: object, value: object, timeout: float | None) -> None:
+    """Sleeps until an own symmetric word satisfies `word cmp value`."""
+    place, kind = word_at(pe, word, "wait")
+    how = comparison(cmp)
+    bits = scalar_bits(value, word.dtype, pe.me)
+    condition = Condition(place.offset, kind, how, bits)
+
+    def awaited() -> str:
+        return f"word {_SYMBOL[how]} {value} at heap offset {place.offset:#x} of PE {pe.me} ({word.dtype})"
+
+    until(pe, lambda s: pe.fabric.wait(condition, s), awaited, lambda: word.reshape(-1)[0].item(), timeout)
+
+
+@fronted
+def wait_until(ivar: npt.NDArray[np.generic], cmp: object, value: object, *, timeout: float | None = None) -> None:
+    """Blocks until the own word satisfies `ivar cmp value`.
+
+    ivar: symmetric array of one 32- or 64-bit integer on this PE. cmp: CMP, or '==' '!=' '>' '<=' '<' '>='.
+    On return: what its writer made visible before it wrote the word (fence, quiet, own payload of a signal) can be
+    read. Sleeps in the kernel after a short spin. timeout: seconds, default SHMEMU_TIMEOUT_S.
+    Raises NotSymmetric, DtypeError, SizeMismatch, ArgumentError (comparison), ShmemTimeout, PeerDied.
+    OpenSHMEM 1.6, 9.10 (shmem_wait_until).
+    """
+    wait_word(current(), ivar, cmp, value, timeout)
+
+
+@fronted
+def test(ivar: npt.NDArray[np.generic], cmp: object, value: object) -> bool:
+    """Whether the own word satisfies `ivar cmp value` now; when True it acquires as `wait_until` does.
+
+    ivar: symmetric array of one 32- or 64-bit integer on this PE. Never blocks.
+    Raises NotSymmetric, DtypeError, SizeMismatch, ArgumentError (comparison). OpenSHMEM 1.6, 9.10 (shmem_test).
+    """
+    pe = current()
+    place, kind = word_at(pe, ivar, "test")
+    bits = scalar_bits(value, ivar.dtype, pe.me)
+    return pe.fabric.wait(Condition(place.offset, kind, comparison(cmp), bits), 0.0) is Status.OK
