@@ -1,0 +1,65 @@
+"""The cells: on which fabric, with how many PEs, and with which tests.
+
+One resident job runs per cell. `all` takes every test, `core` those marked `core` (each routine once).
+`SHMEMU_TEST_CELLS` chooses: names and patterns separated by commas (`direct-4,direct-2`, `direct-*`), or
+`full` for every test in every cell. A test that needs more PEs says `@pytest.mark.mpi(min_size=2)`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+
+# What every cell sets, so that a test sees the same limits on every machine.
+COMMON = {"SHMEMU_TIMEOUT_S": "20", "SHMEMU_HEAP_SIZE": "64M", "SHMEMU_POISON": "1"}
+CHOICE = "SHMEMU_TEST_CELLS"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One row and column of the table: `env` is what its ranks find in their environment besides COMMON."""
+
+    fabric: str
+    pes: int
+    tests: str = "all"
+    env: Mapping[str, str] = field(default_factory=dict, compare=False)
+
+    @property
+    def name(self) -> str:
+        return f"{self.fabric}-{self.pes}"
+
+    def takes(self, markers: Iterable[str], min_size: int = 1) -> bool:
+        """Whether a test with these markers runs here."""
+        return self.pes >= min_size and (self.tests == "all" or "core" in markers)
+
+    def environment(self) -> dict[str, str]:
+        return {**COMMON, "SHMEMU_FABRIC": self.fabric, **self.env}
+
+
+def _row(fabric: str, tests: Mapping[int, str], **env: str) -> tuple[Cell, ...]:
+    return tuple(Cell(fabric, pes, which, env) for pes, which in tests.items())
+
+
+TABLE: tuple[Cell, ...] = _row("direct", {1: "all", 2: "all", 3: "all", 4: "all", 8: "all"})
+
+
+def chosen(text: str | None = None) -> list[Cell]:
+    """The cells that `text` (default: SHMEMU_TEST_CELLS) asks for; ValueError names what is no cell."""
+    text = os.environ.get(CHOICE, "") if text is None else text
+    patterns = [word.strip() for word in text.split(",") if word.strip()]
+    if not patterns:
+        return list(TABLE)
+    if patterns == ["full"]:
+        return [replace(cell, tests="all") for cell in TABLE]
+    for pattern in patterns:
+        if not any(fnmatchcase(cell.name, pattern) for cell in TABLE):
+            known = ", ".join(cell.name for cell in TABLE)
+            raise ValueError(f"{CHOICE}={text}: no cell is called {pattern!r}; there are {known}, or full")
+    return [cell for cell in TABLE if any(fnmatchcase(cell.name, pattern) for pattern in patterns)]
+
+
+def of_size(pes: int) -> Cell:
+    """The cell of a job that somebody else started (`mpiexec -n 4 python -m pytest --with-mpi`)."""
+    return Cell(os.environ.get("SHMEMU_FABRIC", "direct"), pes)

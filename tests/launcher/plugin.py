@@ -1,0 +1,248 @@
+"""The pytest plugin: a test marked `mpi` becomes one item per cell, and each item is run by the cell's job.
+
+It knows three situations. In the process that the user started it launches jobs. In a rank of such a job,
+and under `mpiexec -n 4 python -m pytest --with-mpi tests/mpi`, tests run right here; only the parameter
+`cell` is added, so that a test has the same id everywhere and `pytest
+'tests/mpi/test_rma.py::test_put[direct-4]'` repeats it.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import time
+from collections.abc import Generator, Sequence
+from typing import Any
+
+import pytest
+
+from .cells import CHOICE, Cell, chosen, of_size
+from .job import Job, JobFailed
+from .on_rank import OnRank
+from .verdict import Verdict, merge
+
+# A wait inside a test gives up after SHMEMU_TIMEOUT_S (20) and says what it waited for: that comes first.
+DEADLINE_S = 22.0
+STARTS_MAX = 2
+RANK_VARIABLES = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")
+MARKERS = (
+    "mpi(min_size): runs on several PEs, in each cell that has at least min_size of them",
+    "core: one test of each routine; the only ones that a `core` cell runs",
+    "deadline(seconds): ends the job when a PE has not reported by then",
+)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    for marker in MARKERS:
+        config.addinivalue_line("markers", marker)
+    config.pluginmanager.register(_situation(config), "shmemu-cells")
+
+
+def _situation(config: pytest.Config) -> Ranks | Launcher:
+    for plugin in config.pluginmanager.get_plugins():
+        if isinstance(cell := getattr(plugin, "cell", None), Cell):
+            return Ranks([cell])
+    if config.getoption("with_mpi", False) or config.getoption("only_mpi", False):
+        config.pluginmanager.register(on_rank := OnRank(), "shmemu-on-rank")
+        return Ranks([of_size(on_rank.comm.size)])
+    if any(name in os.environ for name in RANK_VARIABLES):
+        raise pytest.UsageError("under mpiexec, pytest needs --with-mpi (or start it without mpiexec)")
+    try:
+        return Launcher(chosen(), config)
+    except ValueError as error:
+        raise pytest.UsageError(str(error)) from None
+
+
+@pytest.fixture
+def cell(request: pytest.FixtureRequest) -> Cell:
+    """The cell that a test marked `mpi` runs in."""
+    found: Cell = request.param
+    return found
+
+
+class Ranks:
+    """Gives each test marked `mpi` its cells."""
+
+    def __init__(self, cells: Sequence[Cell]) -> None:
+        self.cells = cells
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
+        mark = metafunc.definition.get_closest_marker("mpi")
+        if mark is None:
+            return
+        markers = {marker.name for marker in metafunc.definition.iter_markers()}
+        taken = [cell for cell in self.cells if cell.takes(markers, mark.kwargs.get("min_size", 1))]
+        metafunc.fixturenames.append("cell")
+        metafunc.parametrize("cell", taken, ids=[cell.name for cell in taken], indirect=True)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
+        """Tests that no chosen cell takes disappear (pytest would skip them); the rest is sorted by cell."""
+        homeless = [item for item in items if item.get_closest_marker("mpi") and cell_of(item) is None]
+        if homeless:
+            config.hook.pytest_deselected(items=homeless)
+            items[:] = [item for item in items if item not in homeless]
+        order = {cell.name: place for place, cell in enumerate(self.cells)}
+        items.sort(key=lambda item: order[found.name] if (found := cell_of(item)) else -1)
+
+
+def cell_of(item: pytest.Item) -> Cell | None:
+    """The cell of an item, None for a test that runs in this process."""
+    callspec = getattr(item, "callspec", None)
+    found = callspec.params.get("cell") if callspec else None
+    return found if isinstance(found, Cell) else None
+
+
+class Launcher(Ranks):
+    """Runs the items of a cell in its resident job, one job at a time."""
+
+    def __init__(self, cells: Sequence[Cell], config: pytest.Config) -> None:
+        super().__init__(cells)
+        self._config = config
+        self._job: Job | None = None
+        self._files: dict[str, dict[str, None]] = {}  # in their order, each once
+        self._broken: dict[str, list[str]] = {}
+
+    def pytest_report_header(self) -> str:
+        return f"cells: {', '.join(cell.name for cell in self.cells)}"
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        for item in session.items:
+            if found := cell_of(item):
+                self._files.setdefault(found.name, {})[str(item.path)] = None
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+        found = cell_of(item)
+        if found is None:
+            return None
+        item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+        began = time.time()
+        verdict = self._verdict(item, found)
+        if nextitem is None or cell_of(nextitem) != found:
+            self._close(verdict)
+        for report in reports(item, verdict, began):
+            item.ihook.pytest_runtest_logreport(report=report)
+        item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+        # What the test before this one kept for a neighbour in the same module goes now.
+        item.session._setupstate.teardown_exact(nextitem)
+        return True
+
+    def _verdict(self, item: pytest.Item, cell: Cell) -> Verdict:
+        try:
+            job = self._running(cell)
+        except JobFailed as error:
+            return Verdict("failed", text=f"the job {cell.name} did not start: {error}", crash="no job")
+        verdict = merge(job.run(item.nodeid, deadline_of(item)))
+        if verdict.ends_job:
+            self._job = None
+            job.kill()
+        return verdict
+
+    def _running(self, cell: Cell) -> Job:
+        if self._job is not None and self._job.cell == cell:
+            return self._job
+        failures = self._broken.setdefault(cell.name, [])
+        if len(failures) >= STARTS_MAX:
+            raise JobFailed(f"{failures[-1]}\n(not tried again)")
+        job = Job(cell, self._options(cell))
+        try:
+            job.start()
+        except JobFailed as error:
+            failures.append(str(error))
+            raise
+        failures.clear()
+        self._job = job
+        return job
+
+    def _options(self, cell: Cell) -> list[str]:
+        ini = ["--ini", str(self._config.inipath)] if self._config.inipath else []
+        style = ["--tb", self._config.getoption("tbstyle", "auto")]
+        return ["--root", str(self._config.rootpath), *ini, *style, *self._files[cell.name]]
+
+    def _close(self, verdict: Verdict) -> None:
+        """Ends the cell's job; what goes wrong then goes to its last test: nothing else can show it."""
+        job, self._job = self._job, None
+        problem = job.close() if job else ""
+        if problem:
+            verdict.outcome, verdict.crash = "failed", verdict.crash or "the job did not end well"
+            verdict.text = "\n\n".join(filter(None, [verdict.text, problem]))
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(self, item: pytest.Item) -> Generator[None, Any, Any]:
+        report = yield
+        if report.failed:
+            report.sections.append(("repeat", repeat(item)))
+        return report
+
+    def pytest_sessionfinish(self) -> None:
+        if self._job:
+            self._job.kill()
+            self._job = None
+
+
+def deadline_of(item: pytest.Item) -> float:
+    mark = item.get_closest_marker("deadline")
+    return float(mark.args[0]) if mark else DEADLINE_S
+
+
+def repeat(item: pytest.Item) -> str:
+    """The command that runs this one test again."""
+    found = cell_of(item)
+    setting = f"{CHOICE}={found.name} " if found and CHOICE in os.environ else ""
+    return f"{setting}python -m pytest {shlex.quote(item.nodeid)}"
+
+
+class _Crash:
+    def __init__(self, message: str) -> None:
+        self.message = message
+
+
+class Merged:
+    """What the terminal shows of a verdict; `reprcrash` is where pytest's summary finds its one line."""
+
+    def __init__(self, verdict: Verdict) -> None:
+        self.text = verdict.text
+        self.reprcrash = _Crash(verdict.crash)
+
+    def toterminal(self, terminal: Any) -> None:
+        for line in self.text.splitlines():
+            terminal.line(line)
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def reports(item: pytest.Item, verdict: Verdict, began: float) -> list[pytest.TestReport]:
+    """The three reports that pytest's other plugins expect of a test."""
+    skipped = verdict.outcome == "skipped" and not verdict.expected
+    phases = ["setup", "teardown"] if skipped else ["setup", "call", "teardown"]
+    carrier = "setup" if skipped else "call"
+    rest = Verdict("passed")
+    made = [_report(item, phase, verdict if phase == carrier else rest, began) for phase in phases]
+    if verdict.expected:
+        made[1].wasxfail = verdict.reason
+    return made
+
+
+def _report(item: pytest.Item, phase: str, verdict: Verdict, began: float) -> pytest.TestReport:
+    longrepr: Any = None
+    sections = list(verdict.sections)
+    if verdict.outcome == "failed":
+        longrepr = Merged(verdict)
+        sections.append(("repeat", repeat(item)))
+    elif verdict.outcome == "skipped" and not verdict.expected:
+        longrepr = (str(item.path), (item.location[1] or 0) + 1, f"Skipped: {verdict.reason}")
+    return pytest.TestReport(
+        item.nodeid,
+        item.location,
+        dict.fromkeys(item.keywords, 1),
+        verdict.outcome,  # type: ignore[arg-type]
+        longrepr,
+        phase,  # type: ignore[arg-type]
+        sections=sections,
+        duration=verdict.duration_s,
+        start=began,
+        stop=began + verdict.duration_s,
+    )
