@@ -165,6 +165,7 @@ def shared_window(world: World, nbytes: int) -> tuple[list[int], object]:
     if world.n == 1:  # MPI gives a lone PE ordinary memory, which is neither aligned nor zero
         memory = mmap.mmap(-1, nbytes)
         anchor = ctypes.c_char.from_buffer(memory)
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(memory))  # the core's exit handler runs after Python has gone
         return [ctypes.addressof(anchor)], (memory, anchor)
     host = world.comm.Split_type(world.mpi.COMM_TYPE_SHARED)
     if host.size != world.n:
