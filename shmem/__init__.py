@@ -47,7 +47,7 @@ from .runtime import (
     query_initialized,
 )
 from .signals import put_signal, put_signal_nbi, signal_add, signal_fetch, signal_set, signal_wait_until
-from .sync import barrier, barrier_all, sync, sync_all
+from .barriers import barrier, barrier_all, sync, sync_all
 from .teams import TEAM_INVALID, TEAM_WORLD, Team
 from .waiting import test, wait_until
 

@@ -21,7 +21,7 @@ from .config import format_size
 from .errors import ArgumentError, DtypeError, FreedBlock, HeapExhausted, NotSymmetric
 from .heap import HeapStats
 from .runtime import PE, current
-from .sync import collective
+from .barriers import collective
 from .views import Array, address_of
 
 Shape = int | Sequence[int]

@@ -19,7 +19,7 @@ from .ordering import check_context
 from .records import RECORD, ROWS, STREAMING, Amo, Kind, Op, Records, fingerprint, kind_of, record, strides
 from .rma import reach
 from .runtime import PE, current
-from .sync import raise_differing
+from .barriers import raise_differing
 from .views import Array, address_of, check_array, scalar_bits, symmetric
 from .waiting import until
 
@@ -263,7 +263,7 @@ class Batch:
         return f"{op['n']} words at heap offset {int(op['dst']):#x} to satisfy comparison {int(op['flags'])}"
 
     def _seen(self, ops: Records, at: int) -> str:
-        from .sync import missing
+        from .barriers import missing
 
         if at < len(ops) and ops[at]["op"] == Op.BARRIER:
             return missing(self._pe, self._pe.members)

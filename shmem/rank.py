@@ -1,8 +1,9 @@
 """What each rank of `shmemu run` executes: `python -m shmem.rank prog.py args...` or `... -m module args...`.
 
-It runs the program as Python would (`__main__`, sys.argv, sys.path), and keeps a file for the launcher: who this
-process is, which files MPI made in /dev/shm, how the program ended. Launchers don't notice a rank that dies before
-MPI_Init while its peers wait in there for ever; with these files ours does. Imports neither MPI nor NumPy.
+It runs the program as Python would (`__main__`, sys.argv, sys.path), and keeps a file for the launcher: who
+this process is, which files MPI made in /dev/shm, how the program ended. Launchers don't notice a rank that
+dies before MPI_Init while its peers wait in there for ever; with these files ours does. Imports neither MPI
+nor NumPy.
 """
 
 from __future__ import annotations
@@ -16,11 +17,12 @@ from types import TracebackType
 from typing import NoReturn
 
 RANK_VARIABLES = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")
-SHM_PREFIXES = ("/dev/shm/mpich_shm_", "/dev/shm/sm_segment.", "/dev/shm/vader_segment.", "/dev/shm/Intel_MPI_")
+SHM = "/dev/shm/"
+SHM_NAMES = ("mpich_shm_", "sm_segment.", "vader_segment.", "Intel_MPI_")
 
 
 def number() -> int:
-    """This process's PE number by the variables of MPI's launchers; 0 for a process that none of them started."""
+    """This process's PE number by the variables of MPI's launchers; 0 if none of them started it."""
     return next((int(os.environ[name]) for name in RANK_VARIABLES if name in os.environ), 0)
 
 
@@ -38,25 +40,30 @@ def shm_names(pid: int | str) -> set[str]:
     """Files of MPI's own in /dev/shm that a process has mapped and that have a name still."""
     try:
         with open(f"/proc/{pid}/maps", encoding="utf-8", errors="replace") as maps:
-            paths = {line.split(None, 5)[5].rstrip("\n") for line in maps if "/dev/shm/" in line}
+            paths = {line.split(None, 5)[5].rstrip("\n") for line in maps if SHM in line}
     except OSError:
         return set()
-    return {path for path in paths if path.startswith(SHM_PREFIXES) and not path.endswith(" (deleted)")}
+    return {
+        path
+        for path in paths
+        if path.startswith(tuple(SHM + name for name in SHM_NAMES)) and not path.endswith(" (deleted)")
+    }
 
 
 def note(*words: object) -> None:
     """Appends a line to this rank's file; nothing where no launcher of ours asked for one."""
     if status := os.environ.get("SHMEMU_STATUS_FILE"):
         try:
-            with open(os.path.join(os.path.dirname(status), f"rank.{number()}"), "a", encoding="utf-8") as file:
+            name = os.path.join(os.path.dirname(status), f"rank.{number()}")
+            with open(name, "a", encoding="utf-8") as file:
                 file.write(" ".join(map(str, words)) + "\n")
         except OSError:
             pass  # the launcher is gone and its folder with it: nobody reads this any more
 
 
 def note_shm() -> None:
-    """Tells the launcher that MPI runs here, and what it made in /dev/shm: to be called after MPI_Init. An abnormal
-    end leaves those files behind, and the launcher removes them.
+    """Tells the launcher that MPI runs here, and what it made in /dev/shm: to be called after MPI_Init. An
+    abnormal end leaves those files behind, and the launcher removes them.
     """
     note("init")
     for name in sorted(shm_names("self")):
@@ -76,7 +83,7 @@ def run(argv: list[str]) -> None:
 
 
 def _program_frames(tb: TracebackType | None) -> TracebackType | None:
-    """The traceback from the program's own first frame on; None (the message alone) if it did not get that far."""
+    """The traceback from the program's own first frame on; None, for the message alone, if it has none."""
     frame = tb
     while frame is not None and frame.tb_frame.f_code.co_filename.endswith((__file__, "runpy.py", "runpy>")):
         frame = frame.tb_next

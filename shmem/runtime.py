@@ -147,7 +147,8 @@ def _attach(settings: Settings, world: bootstrap.World, asked: int, given: bool)
     if world.comm is not None:
         _core.lib.sm_exit_arm(fabric.pe, *world.exit_addresses(), world.own_finalize, call, limit)
     if settings.trace is None and settings.sanitize is None:
-        fabric.bind(True)
+        checked = settings.check_symmetry
+        fabric.bind(True, *(fingerprint(text) if checked else 0 for text in ("barrier_all()", "sync_all()")))
     return pe
 
 
@@ -175,9 +176,9 @@ def finalize() -> None:
     if pe.starts > 1:
         pe.starts -= 1
         return
-    from . import sync
+    from . import barriers
 
-    sync.collective(pe, FINALIZE)
+    barriers.collective(pe, FINALIZE)
     pe.report_leaks()
     pe.fabric.close()
     if pe.world.comm is not None:

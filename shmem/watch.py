@@ -1,8 +1,9 @@
 """The launcher's view of a running job: its ranks by the files that `shmem.rank` writes, and its processes.
 
-MPICH's launcher doesn't notice a rank that ends before MPI_Init, and its peers then spin in there for ever; it doesn't
-say which rank died first either. `Watch` knows both. Processes of a job are those that carry its status file in their
-environment: ranks, what they started, and MPI's own helpers, whatever session they put themselves in.
+MPICH's launcher doesn't notice a rank that ends before MPI_Init, and its peers then spin in there for ever;
+it doesn't say which rank died first either. `Watch` knows both. Processes of a job are those that carry its
+status file in their environment: ranks, what they started, and MPI's own helpers, whatever session they put
+themselves in.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ class Rank:
     started_mpi: bool = False
     code: int | None = None
     gone: bool = False
+    mapped: bool = False  # its files in /dev/shm are known
     read: int = field(default=0, repr=False)  # bytes of its file
 
     @property
@@ -37,15 +39,14 @@ class Rank:
         return bool(self.code) or (self.gone and self.code is None)
 
     def fate(self) -> str:
-        where = "" if self.started_mpi else " before MPI_Init"
         if self.code is None:
-            return f"PE {self.pe} (process {self.pid}) died without a word{where}: killed by a signal, or os._exit"
-        return f"PE {self.pe} ended with exit code {self.code}{where}"
+            return f"PE {self.pe} (process {self.pid}) died without a word: a signal, os._exit or MPI_Abort"
+        return f"PE {self.pe} ended with exit code {self.code}"
 
 
 class Watch:
-    """The ranks of the job whose files lie in `folder`. `select` hears of the ends of ranks at once, where the kernel
-    has pidfds; `look` finds everything else out, and is to be called every now and then.
+    """The ranks of the job whose files lie in `folder`. `select` hears of the ends of ranks at once, where
+    the kernel has pidfds; `look` finds everything else out, and is to be called every now and then.
     """
 
     def __init__(self, n: int, folder: Path, select: selectors.BaseSelector) -> None:
@@ -62,7 +63,7 @@ class Watch:
             self._read(pe)
         for rank in self.ranks.values():
             if not rank.gone:
-                self.shm |= shm_names(rank.pid) if not rank.started_mpi else set()
+                self._find_shm(rank)
                 if start_time(rank.pid) != rank.start:
                     self._read(rank.pe)  # it may have written its end after we read
                     rank.gone = True
@@ -70,8 +71,8 @@ class Watch:
             self.first_failed = [rank for rank in self.ranks.values() if rank.failed]
 
     def hopeless(self, survive: bool) -> bool:
-        """Whether the job can't go on by itself: a rank failed, or, where the others are to survive that, failed before
-        MPI_Init, in which the others wait; or all ranks are gone.
+        """Whether the job can't go on by itself: a rank failed, or, where the others are to survive that,
+        failed before MPI_Init, in which the others wait; or all ranks are gone.
         """
         if len(self.ranks) == self.n and all(rank.gone for rank in self.ranks.values()):
             return True
@@ -84,6 +85,17 @@ class Watch:
         if spoke or len(self.first_failed) == 1 or len(self.first_failed) < self.n:
             return "; ".join(rank.fate() for rank in (spoke or self.first_failed)) or None
         return None
+
+    def exit_code(self) -> int:
+        """What the job's exit code is by the ranks alone: the first failure's, 1 if that is not known."""
+        codes = [rank.code & 255 for rank in self.first_failed if rank.code]
+        return (codes[0] if codes else 0) or 1
+
+    def _find_shm(self, rank: Rank) -> None:
+        """A rank that is stopped inside MPI_Init can't tell: its memory map does."""
+        if not rank.mapped and (names := shm_names(rank.pid)):
+            self.shm |= names
+            rank.mapped = True
 
     def _read(self, pe: int) -> None:
         try:
@@ -124,7 +136,9 @@ def processes(status_file: Path) -> Iterator[int]:
 
 
 def end_processes(status_file: Path, within_s: float = 5.0) -> None:
-    """Kills every process of the job and waits until none is left (bounded: one in an uninterruptible sleep stays)."""
+    """Kills every process of the job and waits until none is left, not longer than `within_s`: one in an
+    uninterruptible sleep stays.
+    """
     until = time.monotonic() + within_s
     while pids := list(processes(status_file)):
         for pid in pids:

@@ -9,29 +9,6 @@
 
 #define CAP_NS 100000000
 
-int sm_barrier(sm_pe *p, int slot, int leader, int n, uint64_t call, int64_t timeout_ns) {
-    sm_slot *s = &p->head[leader]->slots[slot];
-    atomic_fetch_add_explicit(&p->head[p->me]->entered[slot], 1, memory_order_relaxed);
-    p->slot = slot;
-    p->leader = leader;
-    p->gen = atomic_load(&s->gen);
-    if (call) {
-        uint64_t first = 0;
-        if (!atomic_compare_exchange_strong(&s->call, &first, call) && first != call) atomic_store(&s->differ, 1);
-    }
-    if (atomic_fetch_add(&s->arrived, 1) + 1 < (uint32_t)n) {
-        p->waiting = 1;
-        return sm_barrier_wait(p, timeout_ns);
-    }
-    uint32_t differ = atomic_load(&s->differ);
-    atomic_store_explicit(&s->arrived, 0, memory_order_relaxed);
-    atomic_store_explicit(&s->differ, 0, memory_order_relaxed);
-    atomic_store_explicit(&s->call, 0, memory_order_relaxed);
-    atomic_store(&s->gen, (p->gen | 1) + 1 + differ);
-    if (atomic_load(&s->sleepers)) sm_futex_wake(p, &s->gen);
-    return differ ? SM_MISMATCH : SM_OK;
-}
-
 /* The state of the barrier that this PE has entered: a released one can't advance again before this PE arrives. */
 static int released(sm_pe *p, sm_slot *s, int *status) {
     uint32_t gen = atomic_load(&s->gen);
@@ -41,7 +18,7 @@ static int released(sm_pe *p, sm_slot *s, int *status) {
     return 1;
 }
 
-int sm_barrier_wait(sm_pe *p, int64_t timeout_ns) {
+static int wait_released(sm_pe *p, int64_t timeout_ns) {
     sm_slot *s = &p->head[p->leader]->slots[p->slot];
     int status = SM_TIMEOUT;
     for (int i = 0; i <= p->spin; i++) {
@@ -64,6 +41,40 @@ int sm_barrier_wait(sm_pe *p, int64_t timeout_ns) {
         }
     }
     atomic_fetch_sub(&s->sleepers, 1);
+    return status;
+}
+
+int sm_barrier(sm_pe *p, int slot, int leader, int n, uint64_t call, int64_t timeout_ns) {
+    if (p->differed) {
+        p->differed = 0;
+        return SM_MISMATCH;
+    }
+    if (p->waiting && p->slot == slot && p->leader == leader) return wait_released(p, timeout_ns);
+    sm_slot *s = &p->head[leader]->slots[slot];
+    atomic_fetch_add_explicit(&p->head[p->me]->entered[slot], 1, memory_order_relaxed);
+    p->slot = slot;
+    p->leader = leader;
+    p->gen = atomic_load(&s->gen);
+    if (call) {
+        uint64_t first = 0;
+        if (!atomic_compare_exchange_strong(&s->call, &first, call) && first != call) atomic_store(&s->differ, 1);
+    }
+    if (atomic_fetch_add(&s->arrived, 1) + 1 < (uint32_t)n) {
+        p->waiting = 1;
+        return wait_released(p, timeout_ns);
+    }
+    uint32_t differ = atomic_load(&s->differ);
+    atomic_store_explicit(&s->arrived, 0, memory_order_relaxed);
+    atomic_store_explicit(&s->differ, 0, memory_order_relaxed);
+    atomic_store_explicit(&s->call, 0, memory_order_relaxed);
+    atomic_store(&s->gen, (p->gen | 1) + 1 + differ);
+    if (atomic_load(&s->sleepers)) sm_futex_wake(p, &s->gen);
+    return differ ? SM_MISMATCH : SM_OK;
+}
+
+int sm_barrier_all(sm_pe *p, uint64_t call) {
+    int status = sm_barrier(p, 0, 0, p->n, call, CAP_NS);
+    p->differed = status == SM_MISMATCH;
     return status;
 }
 

@@ -1,8 +1,8 @@
 """How the C core is built: two extension modules from the C files of this folder.
 
 `_core` is cffi's (API mode, declarations in core_api.h); `_hot` is hot.c, the thin front of the hot calls in
-CPython's C API, with the same C files behind it. setup.py runs this file at its root, and so does
-`python shmem/_native/build.py`, which only says what this machine lacks for the build: one sentence, exit code 1.
+CPython's C API, with the same C files behind it. setup.py runs this file, from the folder it is in itself.
+`python shmem/_native/build.py` only says what this machine lacks for the build: one sentence, exit code 1.
 Needs nothing but the standard library until `ffibuilder` is called.
 """
 
@@ -23,9 +23,10 @@ FOLDER = os.path.dirname(__file__)  # relative in setup.py: setuptools refuses a
 DECLARATIONS = os.path.join(FOLDER, "core_api.h")
 HOT = os.path.join(FOLDER, "hot.c")
 MACHINES = ("x86_64", "aarch64")
-# Both modules are abi3 from Python 3.10 on, and so is the wheel; hot.c defines the same value for tools that read it.
+# Both modules are abi3 from Python 3.10 on, and so is the wheel; hot.c says the same value.
 LIMITED_API = "0x030A0000"
 LIMITED_TAG = "cp310"
+DEBIAN = "install what is missing (Debian: apt-get install"
 
 _PROBE = "#include <Python.h>\n#include <stdatomic.h>\n#include <stdio.h>\nint main(void) { return 0; }\n"
 
@@ -40,7 +41,7 @@ def headers() -> list[str]:
 
 
 def compile_args() -> list[str]:
-    """No -march: a wheel serves every machine of its architecture. Warnings are errors for us, not for users."""
+    """No -march: a wheel serves every machine of its architecture. Warnings are errors only on request."""
     strict = ["-Werror"] if os.environ.get("SHMEMU_WERROR", "0") not in ("", "0") else []
     return ["-std=c11", "-O3", "-Wall", "-Wextra", "-fvisibility=hidden", *strict]
 
@@ -76,38 +77,39 @@ def ffibuilder() -> Any:
 def missing() -> str | None:
     """What this machine lacks for the build, in one sentence that says what to install; None if nothing."""
     if sys.platform != "linux" or platform.machine() not in MACHINES:
-        return f"the C core needs Linux on {' or '.join(MACHINES)}; this is {sys.platform} on {platform.machine()}"
+        here = f"{sys.platform} on {platform.machine()}"
+        return f"the C core needs Linux on {' or '.join(MACHINES)}, and this is {here}"
     compiler = shlex.split(os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc")
     if shutil.which(compiler[0]) is None:
         origin = "named by the variable CC " if os.environ.get("CC") else ""
         return (
-            f"the C compiler {compiler[0]!r} {origin}is missing: install gcc"
-            f"{' or unset CC' if origin else ''} (Debian: apt-get install gcc libc6-dev)"
+            f"the C compiler {compiler[0]!r} {origin}is missing: "
+            f"{'unset CC or ' if origin else ''}{DEBIAN} gcc libc6-dev)"
         )
     include = sysconfig.get_path("include")
     if not os.path.exists(os.path.join(include, "Python.h")):
-        return f"Python's C headers are missing (no {include}/Python.h): install them (Debian: apt-get install python3-dev)"
+        return f"Python's C headers are missing (no {include}/Python.h): {DEBIAN} python3-dev)"
     return _compiles(compiler, include)
 
 
 def _compiles(compiler: list[str], include: str) -> str | None:
-    """Builds a program of one line, since a compiler may be there without the C library's headers or linker."""
+    """Builds a program of one line: a compiler may be there without the C library's headers or a linker."""
     with tempfile.TemporaryDirectory() as folder:
         probe = os.path.join(folder, "probe.c")
         with open(probe, "w", encoding="utf-8") as file:
             file.write(_PROBE)
         command = [*compiler, "-std=c11", "-I", include, probe, "-o", os.path.join(folder, "probe")]
         try:
-            done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+            done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
         except OSError as error:
-            return f"the C compiler {compiler[0]!r} can't be run ({error.strerror}): install gcc (Debian: apt-get install gcc)"
+            return f"the C compiler {compiler[0]!r} can't be run ({error.strerror}): {DEBIAN} gcc libc6-dev)"
         if done.returncode == 0:
             return None
         lines = [line for line in done.stderr.splitlines() if "error" in line] or done.stderr.splitlines()
         reason = lines[0].replace(probe, "a test program") if lines else f"exit code {done.returncode}"
         return (
             f"the C compiler {shlex.join(compiler)!r} can't build a C11 program ({reason.strip()}): "
-            "install gcc and the C library's headers (Debian: apt-get install gcc libc6-dev)"
+            f"{DEBIAN} gcc libc6-dev)"
         )
 
 

@@ -7,6 +7,8 @@
 #include <string.h>
 
 
+#define LARGE (1u << 20)                    /* glibc is as fast from here on, and has a non-temporal path of its own */
+
 static int isa_wide;                        /* 1: the 32-byte loops may be used */
 
 #if defined(__x86_64__)
@@ -83,8 +85,10 @@ void sm_copy(void *dst, const void *src, uint64_t n, int streaming) {
         memcpy(d, s, n);
     else if (streaming)
         streaming_copy(d, s, n);
-    else
+    else if (n < LARGE)
         wide_copy(d, s, n);
+    else
+        memcpy(d, s, n);
 }
 
 void sm_copy_blocks(char *dst, int64_t dst_stride, const char *src, int64_t src_stride, uint64_t width, uint64_t n) {

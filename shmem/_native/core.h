@@ -64,7 +64,8 @@ struct sm_pe {
     sm_head **head;
     uint64_t *live;                         /* one bit a granule */
     int any_dead;
-    int waiting, slot, leader;              /* an entered and not yet completed barrier of this PE */
+    int waiting, slot, leader;              /* a barrier that this PE has entered and not left yet */
+    int differed;                           /* it is complete, and that the calls differed is still to be told */
     uint32_t gen;
     _Atomic uint64_t sleeps, wakes, woken;
 };

@@ -26,6 +26,7 @@ typedef struct sm_pe sm_pe;
  * if it can't be reached by loads and stores. Returns NULL when memory is short. */
 uint64_t sm_head_bytes(void);
 sm_pe *sm_open(int me, int n, const uint64_t *segments, uint64_t heap_bytes, int cores, int survive);
+uint64_t sm_bulk_bytes(const sm_pe *p);                      /* of one PE's share of work too large for the cache */
 void sm_close(sm_pe *p);
 void sm_announce(sm_pe *p);                                  /* header of the own segment ready; before a barrier */
 void sm_mark_live(sm_pe *p, uint64_t off, uint64_t n, int live);
@@ -38,6 +39,7 @@ void sm_set_viewed(sm_pe *p, int pe);                        /* somebody holds a
 int sm_alive(const sm_pe *p, int pe);
 void sm_set_alive(sm_pe *p, int state);
 int sm_find_dead(sm_pe *p);
+int sm_any_dead(const sm_pe *p);                             /* as of the last look */
 
 /* Moving bytes. A put's or get's bytes are in place on return; a put wakes the target's waiters. */
 void sm_put(sm_pe *p, int pe, uint64_t dst, const void *src, uint64_t n);
@@ -55,9 +57,11 @@ int sm_test(const void *word, int kind, int cmp, uint64_t value);
 int sm_wait(sm_pe *p, const void *word, int kind, int cmp, uint64_t value, int64_t timeout_ns);
 
 /* Barrier of n members; its words lie in the leader's header. `call` is the fingerprint of the collective call, 0 =
- * unchecked. sm_barrier arrives and waits; after SM_TIMEOUT or SM_INTERRUPTED go on with sm_barrier_wait. */
+ * unchecked. After SM_TIMEOUT, SM_INTERRUPTED and SM_DIED the PE has arrived, and the next sm_barrier of the same slot goes
+ * on with that barrier. sm_barrier_all is the one of all PEs for up to one slice of time; what it answers other than 0, the
+ * next sm_barrier answers again, so that its caller may hand over to the general path. */
 int sm_barrier(sm_pe *p, int slot, int leader, int n, uint64_t call, int64_t timeout_ns);
-int sm_barrier_wait(sm_pe *p, int64_t timeout_ns);
+int sm_barrier_all(sm_pe *p, uint64_t call);
 uint32_t sm_entered(const sm_pe *p, int pe, int slot);       /* how many barriers of that slot a PE has entered */
 char *sm_call_text(sm_pe *p, int pe);                        /* 512 bytes in a PE's header */
 

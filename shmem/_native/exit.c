@@ -14,7 +14,7 @@
 enum { EXIT_IDLE, EXIT_RUNNING, EXIT_FINALIZED, EXIT_QUIET };  /* before init, after it, after finalize, no MPI call */
 
 static struct {
-    int pid, state, own_finalize;
+    int pid, state, own_finalize, done;
     char python[1024];
     sm_pe *pe;
     int (*abort)(uintptr_t, int);
@@ -42,7 +42,8 @@ static void abort_before_start(int status) {
 static int meet(uint64_t call) {
     int64_t end = sm_now_ns() + leave.timeout_ns;
     int status = sm_barrier(leave.pe, 0, 0, leave.pe->n, call, leave.timeout_ns);
-    while (status == SM_INTERRUPTED && sm_now_ns() < end) status = sm_barrier_wait(leave.pe, end - sm_now_ns());
+    while (status == SM_INTERRUPTED && sm_now_ns() < end)
+        status = sm_barrier(leave.pe, 0, 0, leave.pe->n, call, end - sm_now_ns());
     return status;
 }
 
@@ -50,7 +51,7 @@ static int meet(uint64_t call) {
 static int wait_for_peers(void) {
     int status = meet(leave.call);
     if (status == SM_OK || status == SM_DIED) return status;
-    if (status == SM_MISMATCH) {            /* the peers report it: show them this PE's call (shmem/sync.py) */
+    if (status == SM_MISMATCH) {            /* the peers report it: show them this PE's call (shmem/barriers.py) */
         snprintf(leave.pe->head[leave.pe->me]->text, SM_TEXT, "finalize() at the end of the program");
         if (meet(0) == SM_OK) meet(0);
     } else {
@@ -63,7 +64,8 @@ static int wait_for_peers(void) {
 
 static void at_exit(int status, void *unused) {
     (void)unused;
-    if (getpid() != leave.pid || leave.state == EXIT_QUIET) return;
+    if (getpid() != leave.pid || leave.state == EXIT_QUIET || leave.done) return;
+    leave.done = 1;
     if (leave.state == EXIT_IDLE) {
         if (status) abort_before_start(status);
         return;
@@ -101,6 +103,7 @@ void sm_exit_arm(sm_pe *p, uint64_t abort, uint64_t finalize, uint64_t finalized
     leave.call = call;
     leave.timeout_ns = timeout_ns;
     leave.state = EXIT_RUNNING;
+    on_exit(at_exit, NULL);                 /* handlers run last in, first out: this one before MPI's own */
 }
 
 void sm_exit_state(int state) { leave.state = state; }

@@ -16,6 +16,7 @@
 
 static sm_pe *me;                           /* NULL: unbound */
 static PyObject *cmp_type, *signal_type;
+static uint64_t barrier_call, sync_call;    /* fingerprints of barrier_all and sync_all, 0 where not checked */
 
 typedef struct { uint64_t off, bytes; PyArrayObject *array; } place;
 
@@ -309,13 +310,29 @@ static PyObject *hot_quiet(ARGS) {
     Py_RETURN_NONE;
 }
 
+/* (): quiet and the barrier of all PEs, or the barrier alone; what is not done within a slice goes on in Python. */
+static PyObject *meet_all(ARGS, int complete, uint64_t call) {
+    if (!PLAIN(0)) PYTHON;
+    if (complete) sm_quiet(me);
+    int status;
+    Py_BEGIN_ALLOW_THREADS
+    status = sm_barrier_all(me, call);
+    Py_END_ALLOW_THREADS
+    if (status) PYTHON;
+    Py_RETURN_NONE;
+}
+
+static PyObject *hot_barrier_all(ARGS) { return meet_all(self, args, n, names, 1, barrier_call); }
+static PyObject *hot_sync_all(ARGS) { return meet_all(self, args, n, names, 0, sync_call); }
+
 /* ---- the module ---- */
 
 #define FRONT(name) {#name, hot_##name}
 static const struct { const char *name; PyObject *(*call)(ARGS); } fronts[] = {
     FRONT(put), FRONT(get), {"put_nbi", hot_put}, {"get_nbi", hot_get}, FRONT(p), FRONT(g), FRONT(put_signal),
     {"put_signal_nbi", hot_put_signal}, FRONT(signal_set), FRONT(signal_add), FRONT(signal_fetch),
-    FRONT(signal_wait_until), FRONT(wait_until), FRONT(test), FRONT(fence), FRONT(quiet), FRONT(atomic_fetch),
+    FRONT(signal_wait_until), FRONT(wait_until), FRONT(test), FRONT(fence), FRONT(quiet),
+    FRONT(barrier_all), FRONT(sync_all), FRONT(atomic_fetch),
     FRONT(atomic_set), FRONT(atomic_add), FRONT(atomic_inc), FRONT(atomic_and), FRONT(atomic_or), FRONT(atomic_xor),
     FRONT(atomic_swap), FRONT(atomic_compare_swap), FRONT(atomic_fetch_add), FRONT(atomic_fetch_inc),
     FRONT(atomic_fetch_and), FRONT(atomic_fetch_or), FRONT(atomic_fetch_xor),
@@ -344,16 +361,17 @@ static PyObject *make_front(PyObject *module, PyObject *args) {
 
 static PyObject *bind(PyObject *module, PyObject *args) {
     (void)module;
-    unsigned long long address;
+    unsigned long long address, barrier, sync;
     PyObject *cmp, *sig;
     int isa;
-    if (!PyArg_ParseTuple(args, "KOOi", &address, &cmp, &sig, &isa)) return NULL;
+    if (!PyArg_ParseTuple(args, "KOOiKK", &address, &cmp, &sig, &isa, &barrier, &sync)) return NULL;
     Py_XDECREF(cmp_type);
     Py_XDECREF(signal_type);
     Py_INCREF(cmp);
     Py_INCREF(sig);
     cmp_type = cmp, signal_type = sig;
     sm_select_isa(isa);
+    barrier_call = barrier, sync_call = sync;
     me = (sm_pe *)(uintptr_t)address;
     Py_RETURN_NONE;
 }
@@ -382,7 +400,7 @@ static PyObject *data_address(PyObject *module, PyObject *o) {
 
 static PyMethodDef methods[] = {
     {"front", make_front, METH_VARARGS, "front(name, function, doc, module) -> builtin, or None if there is none"},
-    {"bind", bind, METH_VARARGS, "bind(address of sm_pe or 0, comparison type, signal type, isa)"},
+    {"bind", bind, METH_VARARGS, "bind(address of sm_pe or 0, comparison type, signal type, isa, barrier_all's and sync_all's fingerprints)"},
     {"run_at", run_records, METH_VARARGS, "run_at(pe, address, n, done, timeout_ns) -> (status, done)"},
     {"address", data_address, METH_O, "address of an array's first element"},
     {NULL, NULL, 0, NULL},

@@ -15,6 +15,11 @@ uint64_t sm_head_bytes(void) { return (sizeof(sm_head) + 4095) / 4096 * 4096; }
 
 static uint64_t map_bytes(const sm_pe *p) { return (p->heap_bytes / SM_GRANULE + 63) / 64 * 8 + 8; }
 
+static uint64_t cache_bytes(void) {
+    long bytes = sysconf(_SC_LEVEL3_CACHE_SIZE);
+    return bytes > 0 ? (uint64_t)bytes : 32u << 20;
+}
+
 sm_pe *sm_open(int me, int n, const uint64_t *segments, uint64_t heap_bytes, int cores, int survive) {
     sm_pe *p = calloc(1, sizeof *p);
     if (!p) return NULL;
@@ -23,7 +28,7 @@ sm_pe *sm_open(int me, int n, const uint64_t *segments, uint64_t heap_bytes, int
     p->survive = survive;
     p->heap_bytes = heap_bytes;
     p->spin = n <= cores ? 2000 : 20;
-    p->streaming_bytes = n <= cores ? 4u << 20 : 256u << 10;
+    p->streaming_bytes = cache_bytes() / 2; /* source and target don't fit together */
     p->heap = calloc((size_t)n, sizeof *p->heap);
     p->head = calloc((size_t)n, sizeof *p->head);
     p->live = mmap(NULL, map_bytes(p), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -79,6 +84,10 @@ void sm_announce(sm_pe *p) {
 int sm_alive(const sm_pe *p, int pe) { return p->head[pe] ? (int)atomic_load(&p->head[pe]->alive) : SM_ALIVE; }
 
 void sm_set_alive(sm_pe *p, int state) { atomic_store(&p->head[p->me]->alive, (uint32_t)state); }
+
+int sm_any_dead(const sm_pe *p) { return p->any_dead; }
+
+uint64_t sm_bulk_bytes(const sm_pe *p) { return p->streaming_bytes / (uint64_t)p->n; }
 
 int sm_find_dead(sm_pe *p) {
     int dead = 0;

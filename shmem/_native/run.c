@@ -16,8 +16,7 @@ static int run_wait(sm_pe *p, const sm_op *op, int64_t timeout_ns) {
 }
 
 static int run_barrier(sm_pe *p, const sm_op *op, int64_t timeout_ns) {
-    if (p->waiting) return sm_barrier_wait(p, timeout_ns);
-    sm_quiet(p);
+    if (!p->waiting) sm_quiet(p);
     return sm_barrier(p, op->width, op->pe, (int)op->n, op->value, timeout_ns);
 }
 

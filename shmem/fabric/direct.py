@@ -39,12 +39,12 @@ class DirectFabric:
         self._hot: Any = _hot
         self.me, self.n, self.heap_bytes = me, len(segments), heap_bytes
         self.isa = isa
-        self.bulk_bytes = (4 << 20) if self.n <= cores else (256 << 10)  # from here on copies bypass the cache
         self.lib.sm_select_isa(isa)
         self._keep = keep  # the window: its memory must not go before the arrays over it
         self.pe: Any = self.lib.sm_open(me, self.n, list(segments), heap_bytes, cores, survive)
         if self.pe == self.ffi.NULL:
             raise MemoryError("no memory for the tables of the direct fabric")
+        self.bulk_bytes = int(self.lib.sm_bulk_bytes(self.pe))  # from here on the copies of a batch bypass the cache
         self._segments = list(segments)
         self.heap = self._view(me)
         self.lib.sm_announce(self.pe)
@@ -54,10 +54,10 @@ class DirectFabric:
         memory = self.ffi.buffer(self.ffi.cast("char *", start), self.heap_bytes)
         return np.frombuffer(memory, dtype=np.uint8)
 
-    def bind(self, on: bool) -> None:
-        """Lets the C fronts of the hot calls work on this PE, or stops them."""
+    def bind(self, on: bool, barrier_all: int = 0, sync_all: int = 0) -> None:
+        """Lets the C fronts of the hot calls work on this PE, or stops them. Takes the fingerprints of two of them."""
         address = int(self.ffi.cast("uintptr_t", self.pe)) if on else 0
-        self._hot.bind(address, CMP, SIGNAL, self.isa)
+        self._hot.bind(address, CMP, SIGNAL, self.isa, barrier_all, sync_all)
 
     def peer(self, pe: int) -> npt.NDArray[np.uint8] | None:
         """The heap of a PE; from now on its waiters look at their words every millisecond."""
@@ -92,12 +92,10 @@ class DirectFabric:
             )
         )
 
-    def barrier(self, members: Members, call: int, timeout_s: float, *, entered: bool = False) -> Status:
+    def barrier(self, members: Members, call: int, timeout_s: float) -> Status:
         """A counter in the leader's header; the last to arrive wakes all others with one system call."""
-        ns = nanoseconds(timeout_s)
-        if entered:
-            return Status(self.lib.sm_barrier_wait(self.pe, ns))
-        return Status(self.lib.sm_barrier(self.pe, members.slot, members.pes[0], len(members.pes), call, ns))
+        leader, n = members.pes[0], len(members.pes)
+        return Status(self.lib.sm_barrier(self.pe, members.slot, leader, n, call, nanoseconds(timeout_s)))
 
     def entered(self, pe: int, slot: int) -> int:
         """How many barriers of a slot a PE has entered: tells who is missing."""
@@ -113,8 +111,9 @@ class DirectFabric:
 
     def dead(self, *, look: bool) -> list[int]:
         """The PEs known to be dead; with `look` after looking at every process."""
-        if look:
-            self.lib.sm_find_dead(self.pe)
+        found = self.lib.sm_find_dead(self.pe) if look else self.lib.sm_any_dead(self.pe)
+        if not found:
+            return []
         return [pe for pe in range(self.n) if self.lib.sm_alive(self.pe, pe) == 3]
 
     def counts(self) -> dict[str, int]:

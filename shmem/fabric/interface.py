@@ -93,9 +93,9 @@ class Fabric(Protocol):
     def wait(self, condition: Condition, timeout_s: float) -> Status:
         """Sleeps until the own word satisfies the condition."""
 
-    def barrier(self, members: Members, call: int, timeout_s: float, *, entered: bool = False) -> Status:
+    def barrier(self, members: Members, call: int, timeout_s: float) -> Status:
         """Arrives at a barrier and waits for the others. `call` is the fingerprint of the collective call (0 is
-        compared with nothing). After TIMEOUT or INTERRUPTED go on with `entered=True`. Completes nothing."""
+        compared with nothing). After TIMEOUT or INTERRUPTED the same call goes on with it. Completes nothing."""
 
     def close(self) -> None:
         """Ends this PE's use of the fabric. Arrays over the heap stay readable."""

@@ -8,10 +8,14 @@ from __future__ import annotations
 
 from .errors import SymmetryError
 from .fabric.interface import Level, Members, Status
+from .front import fronted
 from .records import fingerprint
 from .runtime import PE, current
 from .teams import Team, resolve
 from .waiting import check_reachable, until
+
+BARRIER_ALL = "barrier_all()"
+SYNC_ALL = "sync_all()"
 
 
 def arrive(pe: PE, members: Members, call: str, timeout: float | None = None) -> None:
@@ -28,18 +32,13 @@ def arrive(pe: PE, members: Members, call: str, timeout: float | None = None) ->
 
 
 def _meet(pe: PE, members: Members, check: int, call: str, timeout: float | None) -> Status:
-    entered = False
-
-    def step(seconds: float) -> Status:
-        nonlocal entered
-        status = pe.fabric.barrier(members, check, seconds, entered=entered)
-        entered = True
-        return status
-
-    def seen() -> str:
-        return missing(pe, members)
-
-    return until(pe, step, lambda: f"all PEs in {call}", seen, timeout)
+    return until(
+        pe,
+        lambda seconds: pe.fabric.barrier(members, check, seconds),
+        lambda: f"all PEs in {call}",
+        lambda: missing(pe, members),
+        timeout,
+    )
 
 
 def missing(pe: PE, members: Members) -> str:
@@ -68,6 +67,7 @@ def collective(pe: PE, call: str, timeout: float | None = None) -> None:
     arrive(pe, pe.members, call, timeout)
 
 
+@fronted
 def barrier_all(*, timeout: float | None = None) -> None:
     """Completes all transfers of the default context and waits for all PEs.
 
@@ -75,9 +75,10 @@ def barrier_all(*, timeout: float | None = None) -> None:
     SHMEMU_TIMEOUT_S. Raises SymmetryError where another PE is in another collective call, ShmemTimeout naming the PEs
     missing, PeerDied. OpenSHMEM 1.6, 9.9 (shmem_barrier_all).
     """
-    collective(current(), "barrier_all()", timeout)
+    collective(current(), BARRIER_ALL, timeout)
 
 
+@fronted
 def sync_all(*, timeout: float | None = None) -> None:
     """Waits for all PEs. Completes no transfers; local stores made before are visible after.
 
@@ -85,7 +86,7 @@ def sync_all(*, timeout: float | None = None) -> None:
     """
     pe = current()
     pe.fabric.fence(0)
-    arrive(pe, pe.members, "sync_all()", timeout)
+    arrive(pe, pe.members, SYNC_ALL, timeout)
 
 
 def barrier(team: Team | None = None, *, timeout: float | None = None) -> None:

@@ -1,0 +1,43 @@
+"""`shmemu run`: a Python program on several PEs, under the right mpiexec with the right flags."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+# Options end at the program's name; what follows is the program's. `-m` is then such a name, as it is for Python.
+SETTINGS = {"ignore_unknown_options": True, "allow_interspersed_args": False}
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command `run` to `app`."""
+    app.command(context_settings=SETTINGS)(run)
+
+
+def run(
+    pes: Annotated[int, typer.Option("-n", "--pes", help="PEs to start.")],
+    program: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="PROG.PY | -m MODULE [ARGS]...", help="The program and its arguments."),
+    ] = None,
+    survive: Annotated[
+        bool, typer.Option("--survive", help="A PE that dies doesn't end the job: the others get PeerDied.")
+    ] = False,
+    timeout: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="End the job after so long, with exit code 124.")
+    ] = None,
+    mpi: Annotated[
+        str | None, typer.Option(metavar="KIND", help="auto, mpich, openmpi, or the path of an mpiexec.")
+    ] = None,
+    fabric: Annotated[str | None, typer.Option(metavar="NAME", help="How bytes travel: SHMEMU_FABRIC.")] = None,
+    heap: Annotated[
+        str | None, typer.Option(metavar="SIZE", help="Symmetric heap of each PE, such as 512M: SHMEMU_HEAP_SIZE.")
+    ] = None,
+) -> None:
+    """Run a Python program on several PEs."""
+    from shmem.launch import run_job
+
+    env = {"SHMEMU_FABRIC": fabric, "SHMEMU_HEAP_SIZE": heap}
+    given = {name: value for name, value in env.items() if value is not None}
+    raise typer.Exit(run_job(pes, program or [], survive=survive, timeout=timeout, env=given, mpi=mpi))
