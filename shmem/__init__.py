@@ -26,6 +26,7 @@ from .amo import (
     atomic_xor,
 )
 from .arrays import addr_accessible, array, calloc, empty, free, full, heap_stats, malloc, ones, ptr, zeros
+from .barriers import barrier, barrier_all, sync, sync_all
 from .batch import Batch
 from .bootstrap import launched as _launched
 from .enums import *  # noqa: F403
@@ -47,7 +48,6 @@ from .runtime import (
     query_initialized,
 )
 from .signals import put_signal, put_signal_nbi, signal_add, signal_fetch, signal_set, signal_wait_until
-from .barriers import barrier, barrier_all, sync, sync_all
 from .teams import TEAM_INVALID, TEAM_WORLD, Team
 from .waiting import test, wait_until
 
@@ -55,10 +55,12 @@ __version__ = "0.1.0"
 
 __all__ = [
     "TEAM_INVALID", "TEAM_WORLD", "Batch", "HeapStats", "Team", "addr_accessible", "array", "atomic_add", "atomic_and",
-    "atomic_compare_swap", "atomic_fetch", "atomic_fetch_add", "atomic_fetch_and", "atomic_fetch_inc", "atomic_fetch_or",
+    "atomic_compare_swap", "atomic_fetch", "atomic_fetch_add", "atomic_fetch_and", "atomic_fetch_inc",
+    "atomic_fetch_or",
     "atomic_fetch_xor", "atomic_inc", "atomic_or", "atomic_set", "atomic_swap", "atomic_xor", "barrier", "barrier_all",
     "calloc", "empty", "fence", "finalize", "free", "full", "g", "get", "get_nbi", "global_exit", "heap_stats",
-    "info_get_name", "info_get_version", "init", "initialized", "malloc", "my_pe", "n_pes", "ones", "p", "pe_accessible",
+    "info_get_name", "info_get_version", "init", "initialized", "malloc", "my_pe", "n_pes", "ones", "p",
+    "pe_accessible",
     "pe_quiet", "ptr", "put", "put_nbi", "put_signal", "put_signal_nbi", "query_initialized", "quiet", "signal_add",
     "signal_fetch", "signal_set", "signal_wait_until", "sync", "sync_all", "test", "wait_until", "zeros",
     *_enums.__all__, *_errors.__all__,

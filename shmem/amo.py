@@ -1,7 +1,8 @@
 """Atomic memory operations on one 32- or 64-bit word of a PE (OpenSHMEM 1.6, 9.7).
 
 All take the word as a symmetric array of one element (`x[3:4]`), act on it in one step against all other atomics and
-signal operations on it, and wake its waiters. Values and results are Python numbers. Integers know all operations, floats
+signal operations on it, and wake its waiters. Values and results are Python numbers. Integers know all
+operations, floats
 fetch, set and swap. Integers wrap. A fetching one is complete on return; the others complete with `quiet`.
 """
 

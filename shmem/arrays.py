@@ -1,8 +1,11 @@
 """Collective allocation: symmetric arrays and raw blocks (OpenSHMEM 1.6, 9.3).
 
-Every PE makes the same calls with the same sizes and dtypes in the same order; a PE that differs raises SymmetryError on
-all, before anything was allocated. The call is compared in the barrier that every allocation has, then each PE allocates
-by itself and gets the same offset. Memory never used before is zero and is not touched; reused memory is zeroed before a
+Every PE makes the same calls with the same sizes and dtypes in the same order; a PE that differs raises
+SymmetryError on
+all, before anything was allocated. The call is compared in the barrier that every allocation has, then each PE
+allocates
+by itself and gets the same offset. Memory never used before is zero and is not touched; reused memory is
+zeroed before a
 second barrier, so that no early put is wiped.
 """
 
@@ -17,11 +20,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .barriers import collective
 from .config import format_size
 from .errors import ArgumentError, DtypeError, FreedBlock, HeapExhausted, NotSymmetric
 from .heap import HeapStats
 from .runtime import PE, current
-from .barriers import collective
 from .views import Array, address_of
 
 Shape = int | Sequence[int]
@@ -97,7 +100,7 @@ def zeros(shape: Shape, dtype: npt.DTypeLike = float, order: str = "C") -> Array
     return _new("zeros", shape, dtype, order, zero=True)
 
 
-def full(shape: Shape, fill_value: object, dtype: npt.DTypeLike = None, order: str = "C") -> Array:
+def full(shape: Shape, fill_value: object, dtype: npt.DTypeLike | None = None, order: str = "C") -> Array:
     """A new symmetric array filled with a value (each PE's own). Collective, ends in a barrier of all PEs.
 
     dtype: default that of fill_value. Otherwise as `empty`. shmem4py.
@@ -116,7 +119,7 @@ def ones(shape: Shape, dtype: npt.DTypeLike = float, order: str = "C") -> Array:
     return array
 
 
-def array(obj: object, dtype: npt.DTypeLike = None, order: str = "C") -> Array:
+def array(obj: object, dtype: npt.DTypeLike | None = None, order: str = "C") -> Array:
     """A new symmetric array with the contents of `obj` (each PE's own; same shape and dtype on all).
 
     Collective, ends in a barrier of all PEs. Otherwise as `empty`. shmem4py.
@@ -153,7 +156,7 @@ def _block(call: str, nbytes: int, zero: bool) -> memoryview | None:
     if nbytes == 0:
         return None
     offset = _allocate(pe, nbytes, call, zero)
-    return memoryview(pe.heap.memory)[offset : offset + nbytes]
+    return pe.heap.memory[offset : offset + nbytes].data
 
 
 def free(mem: Array | memoryview | None) -> None:
@@ -161,7 +164,8 @@ def free(mem: Array | memoryview | None) -> None:
 
     mem: what the allocation returned, or an array that begins where it began. On return: transfers to it
     have been completed by the barrier, and the memory may be reused. Views of it must not be used any more.
-    Raises SymmetryError if the PEs free different blocks, NotSymmetric, FreedBlock for a block freed already or a view that
+    Raises SymmetryError if the PEs free different blocks, NotSymmetric, FreedBlock for a block freed already
+    or a view that
     begins inside one. OpenSHMEM 1.6, 9.3 (shmem_free).
     """
     if mem is None:
@@ -218,4 +222,5 @@ def ptr(target: Array, pe: int) -> Array | None:
     memory = here.fabric.peer(there)
     if memory is None:
         return None
-    return np.ndarray(own.shape, own.dtype, buffer=memory, offset=place.offset, strides=own.strides)
+    view: Array = np.ndarray(own.shape, own.dtype, buffer=memory, offset=place.offset, strides=own.strides)
+    return view

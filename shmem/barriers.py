@@ -1,7 +1,8 @@
 """Barriers, and the check that all PEs make the same collective call.
 
 The fingerprint of a call travels in the barrier that the call needs anyway. Only when the PEs find that they differ
-does each show its call as text in its header, and after two more barriers every PE raises SymmetryError with all of them.
+does each show its call as text in its header, and after two more barriers every PE raises SymmetryError with
+all of them.
 """
 
 from __future__ import annotations
@@ -53,9 +54,7 @@ def raise_differing(pe: PE, members: Members, call: str) -> None:
     text = call.encode()[:510]
     pe.fabric.call_text(pe.me)[: len(text) + 1] = text + b"\0"
     _meet(pe, members, 0, call, None)
-    calls = {
-        other: bytes(pe.fabric.call_text(other)).split(b"\0")[0].decode(errors="replace") for other in members.pes
-    }
+    calls = {other: bytes(pe.fabric.call_text(other)).split(b"\0")[0].decode(errors="replace") for other in members.pes}
     _meet(pe, members, 0, call, None)
     lines = "".join(f"\n  PE {other}: {made}" for other, made in calls.items())
     raise SymmetryError(f"the PEs made different collective calls:{lines}", calls=calls, pe=pe.me)

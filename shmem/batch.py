@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .barriers import raise_differing
 from .enums import comparison
 from .errors import ArgumentError, DtypeError, LayoutError, SizeMismatch
 from .fabric.interface import Status
@@ -19,7 +20,6 @@ from .ordering import check_context
 from .records import RECORD, ROWS, STREAMING, Amo, Kind, Op, Records, fingerprint, kind_of, record, strides
 from .rma import reach
 from .runtime import PE, current
-from .barriers import raise_differing
 from .views import Array, address_of, check_array, scalar_bits, symmetric
 from .waiting import until
 
@@ -68,7 +68,8 @@ class Batch:
         return array, symmetric(self._pe, array, array.size, "target").offset
 
     def put(self, target: Array, source: Array, pe: int) -> None:
-        """Copies all of source into target on PE `pe`. Both C-contiguous, of one dtype, target symmetric and not smaller."""
+        """Copies all of source into target on PE `pe`. Both C-contiguous, of one dtype, target symmetric and
+        not smaller."""
         to, offset = self._target(target)
         what = _contiguous(source, "source", self._pe)
         if what.dtype != to.dtype:
@@ -110,8 +111,8 @@ class Batch:
                 reach(self._pe, dead)
 
     def put_strided(
-        self, target: Array, target_offset: int, target_stride: int, source: Array, source_offset: int, source_stride: int,
-        width: int, n: int, pe: int,
+        self, target: Array, target_offset: int, target_stride: int,
+        source: Array, source_offset: int, source_stride: int, width: int, n: int, pe: int,
     ) -> None:  # fmt: skip
         """n blocks of `width` bytes, strides apart in target and source; one record. Raises as `put_many`."""
         to, offset = self._target(target)
@@ -138,7 +139,8 @@ class Batch:
         return offset + index * to.itemsize, to.itemsize, scalar_bits(value, to.dtype, self._pe.me)
 
     def signal(self, target: Array, index: int, value: object, pe: int) -> None:
-        """Stores value atomically into element `index` of target on PE `pe`, after the puts before it, and wakes waiters."""
+        """Stores value atomically into element `index` of target on PE `pe`, after the puts before it, and
+        wakes waiters."""
         word, width, bits = self._word(target, index, value)
         self._add(record(Op.AMO, pe=reach(self._pe, pe), dst=word, width=width, flags=Amo.SET, value=bits))
 
@@ -158,7 +160,8 @@ class Batch:
         self._add(record(Op.QUIET))
 
     def barrier(self, call: str | None = None) -> None:
-        """Quiet, then a barrier of all PEs. `call`: text of the collective call; a PE with another one raises SymmetryError on all."""
+        """Quiet, then a barrier of all PEs. `call`: text of the collective call; a PE with another one raises
+        SymmetryError on all."""
         members = self._pe.members
         text = "barrier in a batch" if call is None else call
         check = fingerprint(text) if self._pe.settings.check_symmetry else 0
@@ -175,10 +178,11 @@ class Batch:
         self._add(record(Op.WAIT, dst=offset, n=to.size, width=kind, flags=comparison(cmp), value=bits), to)
 
     def copy_rows(
-        self, target: Array, target_rows: Offsets | None, target_stride: int, source: Array, source_rows: Offsets | None,
-        source_stride: int, width: int, n: int | None = None,
+        self, target: Array, target_rows: Offsets | None, target_stride: int,
+        source: Array, source_rows: Offsets | None, source_stride: int, width: int, n: int | None = None,
     ) -> None:  # fmt: skip
-        """Local: row i of `width` bytes from source to target. Rows are counted in strides; rows None means 0, 1, 2, ...
+        """Local: row i of `width` bytes from source to target. Rows are counted in strides; rows None means 0,
+        1, 2, ...
 
         n is needed only where both are None. Raises SizeMismatch for a row outside its array.
         """
@@ -193,7 +197,8 @@ class Batch:
         detail = self._detail(target_rows, source_rows)
         detail["target_stride"], detail["source_stride"], detail["width"] = target_stride, source_stride, width
         flags = STREAMING if rows * width >= self._bulk else 0
-        op = record(Op.COPY_ROWS, dst=address_of(target), src=address_of(source), n=rows, aux=address_of(detail), flags=flags)
+        op = record(Op.COPY_ROWS, dst=address_of(target), src=address_of(source), n=rows, aux=address_of(detail))
+        op["flags"] = flags
         self._add(op, detail, target, source)
 
     def _detail(self, target_rows: Offsets | None, source_rows: Offsets | None) -> npt.NDArray[np.void]:

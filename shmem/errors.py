@@ -137,9 +137,7 @@ class HeapExhausted(ShmemError, MemoryError):
         shmem.zeros(10**6)      # HeapExhausted: .asked == 8000000; a larger SHMEMU_HEAP_SIZE helps
     """
 
-    def __init__(
-        self, message: str, *, asked: int, free: int, largest_free: int, pe: int | None = None
-    ) -> None:
+    def __init__(self, message: str, *, asked: int, free: int, largest_free: int, pe: int | None = None) -> None:
         super().__init__(message, pe=pe)
         self.asked = asked
         self.free = free

@@ -7,7 +7,7 @@ that an offset means the same array everywhere.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -87,8 +87,9 @@ class SymmetricHeap:
 
     def array(self, offset: int, shape: tuple[int, ...], dtype: np.dtype[Any], order: str = "C") -> npt.NDArray[Any]:
         """An array over the heap."""
-        strict = "F" if order == "F" else "C"
-        return np.ndarray(shape, dtype, buffer=self.memory, offset=offset, order=strict)
+        strict: Literal["C", "F"] = "F" if order == "F" else "C"
+        made: npt.NDArray[Any] = np.ndarray(shape, dtype, buffer=self.memory, offset=offset, order=strict)
+        return made
 
     def stats(self) -> HeapStats:
         """Use of the heap now."""

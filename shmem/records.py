@@ -7,7 +7,8 @@ same layout (`sm_op`). Offsets count bytes from the start of a heap, addresses a
 |---|---|---|
 | PUT | copy n bytes to a PE | pe, dst offset, src address, n; flags STREAMING |
 | GET | copy n bytes from a PE | pe, dst address, src offset, n |
-| PUT_STRIDED, GET_STRIDED | n blocks of `value` bytes | as above; aux = remote stride, local stride (two int32, bytes) |
+| PUT_STRIDED, GET_STRIDED | n blocks of `value` bytes | as above; aux = remote stride, local stride (two
+int32, bytes) |
 | AMO | atomic on one word | pe, dst offset, width 4 or 8, flags = Amo, value, cond; src address of the result or 0 |
 | PUT_SIGNAL | PUT, then update a word | as PUT; aux = offset of the signal, value, flags = SIGNAL |
 | FENCE, QUIET | order, complete | |
@@ -39,7 +40,7 @@ ROWS = np.dtype(
         )
     ]
 )  # fmt: skip
-assert RECORD.itemsize == 64 and ROWS.itemsize == 64
+assert RECORD.itemsize == ROWS.itemsize == 64
 
 STREAMING = 0x80  # flag of PUT and COPY_ROWS: the bytes bypass the cache
 
@@ -88,10 +89,7 @@ class Kind(IntEnum):
     F64 = 5
 
 
-_KINDS = {
-    np.dtype(code): kind
-    for code, kind in zip(("i4", "u4", "i8", "u8", "f4", "f8"), Kind, strict=True)
-}
+_KINDS = {np.dtype(code): kind for code, kind in zip(("i4", "u4", "i8", "u8", "f4", "f8"), Kind, strict=True)}
 
 
 def kind_of(dtype: np.dtype[np.generic]) -> Kind | None:

@@ -1,7 +1,8 @@
 """Remote memory access: put, get and their nonblocking and scalar forms (OpenSHMEM 1.6, 9.6).
 
 The functions here are the specification and serve every case; the common one is done by the C fronts of the same
-names (`front.py`). A call becomes one operation record, strided if the symmetric side is; a strided private side is staged.
+names (`front.py`). A call becomes one operation record, strided if the symmetric side is; a strided private
+side is staged.
 """
 
 from __future__ import annotations

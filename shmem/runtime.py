@@ -90,8 +90,7 @@ def current() -> PE:
     if _ended is not None:
         raise StateError("shmem was finalised; call init to start again", pe=_ended.me)
     init()
-    assert _current is not None
-    return _current
+    return current()
 
 
 def init(heap_size: int | str | None = None, fabric: str | None = None) -> None:
@@ -237,5 +236,3 @@ def global_exit(status: int = 0) -> NoReturn:
         sys.exit(status)
     pe.world.abort(int(status))
     raise AssertionError("abort returned")
-
-

@@ -42,7 +42,9 @@ def _put_signal(
         raise ArgumentError("the signal word lies inside the target", pe=here.me)
     if at.count == 1:
         packed = _gathered(what, n)
-        op = record(Op.PUT_SIGNAL, pe=there, dst=at.offset, src=address_of(packed), n=at.block, aux=word, value=bits, flags=how)
+        op = record(
+            Op.PUT_SIGNAL, pe=there, dst=at.offset, src=address_of(packed), n=at.block, aux=word, value=bits, flags=how
+        )  # fmt: skip
         here.fabric.submit(q, op)
         return
     from .rma import _submit_put
@@ -64,9 +66,12 @@ def put_signal(
 ) -> None:  # fmt: skip
     """Puts source into target on PE `pe`, then updates its signal word.
 
-    target, source, size: as `put`. signal: symmetric uint64 array of one element, outside target. sigop: SIGNAL_SET stores
-    value, SIGNAL_ADD adds it. On return: source may be reused. At the target: who sees the signal may read this payload;
-    earlier puts need a fence before. Raises as `put`, ArgumentError (sigop, overlap). OpenSHMEM 1.6, 9.8 (shmem_put_signal).
+    target, source, size: as `put`. signal: symmetric uint64 array of one element, outside target. sigop:
+    SIGNAL_SET stores
+    value, SIGNAL_ADD adds it. On return: source may be reused. At the target: who sees the signal may read
+    this payload;
+    earlier puts need a fence before. Raises as `put`, ArgumentError (sigop, overlap). OpenSHMEM 1.6, 9.8
+    (shmem_put_signal).
     """
     _put_signal(target, source, pe, signal, value, sigop, size, ctx)
 
@@ -76,7 +81,8 @@ def put_signal_nbi(
     target: Array, source: Array, pe: int, signal: Array, value: object, sigop: object, size: int | None = None,
     ctx: object = None,
 ) -> None:  # fmt: skip
-    """As `put_signal`, nonblocking: source may be reused only after `quiet`. OpenSHMEM 1.6, 9.8 (shmem_put_signal_nbi)."""
+    """As `put_signal`, nonblocking: source may be reused only after `quiet`. OpenSHMEM 1.6, 9.8
+    (shmem_put_signal_nbi)."""
     _put_signal(target, source, pe, signal, value, sigop, size, ctx)
 
 
@@ -104,7 +110,8 @@ def signal_add(signal: Array, value: object, pe: int, ctx: object = None) -> Non
 
 @fronted
 def signal_fetch(signal: Array) -> int:
-    """The own signal word, read atomically; acquires what the signal covers. OpenSHMEM 1.6, 9.8 (shmem_signal_fetch)."""
+    """The own signal word, read atomically; acquires what the signal covers. OpenSHMEM 1.6, 9.8
+    (shmem_signal_fetch)."""
     here = current()
     word = _signal_offset(here, signal)
     old = np.zeros(1, np.uint64)
@@ -116,7 +123,8 @@ def signal_fetch(signal: Array) -> int:
 def signal_wait_until(signal: Array, cmp: object, value: object, *, timeout: float | None = None) -> int:
     """Blocks until the own signal word satisfies `signal cmp value`; returns the value seen.
 
-    signal: symmetric uint64 array of one element on this PE. cmp: CMP, or '==' '!=' '>' '<=' '<' '>='. On return: the payload
+    signal: symmetric uint64 array of one element on this PE. cmp: CMP, or '==' '!=' '>' '<=' '<' '>='. On
+    return: the payload
     of the put-signal that wrote it may be read. timeout: seconds, default SHMEMU_TIMEOUT_S. Raises as `wait_until`.
     OpenSHMEM 1.6, 9.8 (shmem_signal_wait_until).
     """

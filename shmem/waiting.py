@@ -21,11 +21,16 @@ from .runtime import PE, current
 from .views import scalar_bits, word_at
 
 NOTICE_S = 10.0
+HOW = "its process ended without finalize"
 _SYMBOL = {CMP.EQ: "==", CMP.NE: "!=", CMP.GT: ">", CMP.LE: "<=", CMP.LT: "<", CMP.GE: ">="}
 
 
 def until(
-    pe: PE, step: Callable[[float], Status], awaited: Callable[[], str], seen: Callable[[], object], timeout: float | None
+    pe: PE,
+    step: Callable[[float], Status],
+    awaited: Callable[[], str],
+    seen: Callable[[], object],
+    timeout: float | None,
 ) -> Status:
     """Repeats a blocking step until it is OK or MISMATCH, and returns that.
 
@@ -61,14 +66,14 @@ def _raise_dead(pe: PE, what: str) -> None:
     dead = pe.fabric.dead(look=False)
     lost = next((d for d in dead if d not in pe.told_dead), dead[0])
     pe.told_dead.add(lost)
-    raise PeerDied(f"PE {lost} died while PE {pe.me} waited for {what}", lost_pe=lost, how="its process ended", pe=pe.me)
+    raise PeerDied(f"PE {lost} died while PE {pe.me} waited for {what}", lost_pe=lost, how=HOW, pe=pe.me)
 
 
 def check_reachable(pe: PE, target: int) -> None:
     """Raises PeerDied if the target is known to be dead."""
     if target in pe.fabric.dead(look=False):
         pe.told_dead.add(target)
-        raise PeerDied(f"PE {target} is dead; PE {pe.me} can't reach it", lost_pe=target, how="its process ended", pe=pe.me)
+        raise PeerDied(f"PE {target} is dead; PE {pe.me} can't reach it", lost_pe=target, how=HOW, pe=pe.me)
 
 
 def wait_word(pe: PE, word: npt.NDArray[np.generic], cmp: object, value: object, timeout: float | None) -> None:

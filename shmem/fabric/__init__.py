@@ -1,4 +1,5 @@
-"""How bytes travel: one interface (`interface.py`), one module a fabric. `shmem` submits records and knows no fabric."""
+"""How bytes travel: one interface (`interface.py`), one module a fabric. `shmem` submits records and knows no
+fabric."""
 
 from __future__ import annotations
 

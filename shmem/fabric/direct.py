@@ -87,9 +87,7 @@ class DirectFabric:
         """Spins briefly, then sleeps on a futex of the own header."""
         word = self.ffi.cast("char *", self._segments[self.me] + self.lib.sm_head_bytes() + condition.offset)
         return Status(
-            self.lib.sm_wait(
-                self.pe, word, condition.kind, condition.cmp, condition.value, nanoseconds(timeout_s)
-            )
+            self.lib.sm_wait(self.pe, word, condition.kind, condition.cmp, condition.value, nanoseconds(timeout_s))
         )
 
     def barrier(self, members: Members, call: int, timeout_s: float) -> Status:
