@@ -89,9 +89,7 @@ class Received:
     ``psum_experts [El]``, inclusive.
     """
 
-    def __init__(
-        self, global_id: I64, rows: Array, topk_idx: I64, topk_weights: F32 | None, master: I32
-    ) -> None:
+    def __init__(self, global_id: I64, rows: Array, topk_idx: I64, topk_weights: F32 | None, master: I32) -> None:
         self.global_id = global_id
         self.rows = rows
         self.topk_idx = topk_idx
@@ -123,10 +121,7 @@ def dispatch(
     ranks = len(xs)
     longest = max(len(x) for x in xs)
     tm = longest if num_max_tokens_per_rank is None else num_max_tokens_per_rank
-    return [
-        _receive(xs, topk_idxs, topk_weights, r, num_experts // ranks, tm, expert_alignment)
-        for r in range(ranks)
-    ]
+    return [_receive(xs, topk_idxs, topk_weights, r, num_experts // ranks, tm, expert_alignment) for r in range(ranks)]
 
 
 def _receive(
@@ -167,9 +162,7 @@ def _receive(
     received.counts = np.array(counts, np.int32)
     received.aligned_counts = [aligned(n, alignment) for n in counts]
     received.psum_ranks = np.array(per_source, np.int32)
-    received.psum_experts = np.array(
-        [sum(received.aligned_counts[: i + 1]) for i in range(per_rank)], np.int32
-    )
+    received.psum_experts = np.array([sum(received.aligned_counts[: i + 1]) for i in range(per_rank)], np.int32)
     return received
 
 
@@ -451,9 +444,7 @@ def expert_rows(x: Array, seed: int, expert: int, inner: int) -> F32:
     return _contract(v, down)
 
 
-def _rank_rows(
-    received: Received, seed: int, first: int, inner: int, progress: object, experts: int
-) -> Array:
+def _rank_rows(received: Received, seed: int, first: int, inner: int, progress: object, experts: int) -> Array:
     """Step 6: the one row a rank supplies for each token that it received."""
     weights = received.topk_weights
     assert weights is not None, "the layer always sends its router weights"

@@ -41,9 +41,7 @@ def demo(
     seed: Annotated[int, typer.Option(help="Seed of every table.")] = 0,
     tokens: Annotated[int | None, typer.Option(help="Take only the first so many tokens.")] = None,
     repeat: Annotated[int, typer.Option(help="Timed repetitions of the layer.")] = 5,
-    out: Annotated[
-        Path | None, typer.Option(help="Folder for demo.json. [default: $SHMEMU_OUT, or out]")
-    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for demo.json. [default: $SHMEMU_OUT, or out]")] = None,
 ) -> None:
     """Run a mixture-of-experts layer over expert parallelism and compare it with an oracle, bit for bit."""
     from moe_ep.demo.inputs import BadInput, prepare
@@ -71,10 +69,10 @@ def output_folder(out: Path | None) -> Path:
     return folder
 
 
-def run_demo(job: Job, out: Path, program: Sequence[str] = PROGRAM) -> int:
+def run_demo(job: Job, out: Path, program: Sequence[str] | None = None) -> int:
     """Launches ``job``, shows its report, leaves it as ``out/demo.json``; the exit code of the command.
 
-    ``program`` is what each rank runs, with the job's folder as its last argument.
+    ``program`` is what each rank runs, by default this package's job; the job's folder is its last argument.
     """
     import json
 
@@ -85,7 +83,7 @@ def run_demo(job: Job, out: Path, program: Sequence[str] = PROGRAM) -> int:
 
     with tempfile.TemporaryDirectory(prefix="shmemu-demo-") as name:
         job.save(Path(name))
-        status = run_job(job.pes, [*program, name])
+        status = run_job(job.pes, [*(program or PROGRAM), name])
         written = Path(name) / "report.json"
         if status != 0 or not written.exists():
             sys.stderr.write(f"shmemu demo: the job ended with status {status} and without a result\n")

@@ -160,9 +160,7 @@ def load_text(path: Path | None, tokens: int | None) -> bytes:
 
 def _limit(name: str, there: int, unit: str, tokens: int | None) -> int:
     if tokens is None and there > MAX_TOKENS:
-        raise BadInput(
-            f"{name} has {there} {unit}, more than {MAX_TOKENS}; --tokens N takes the first N of them"
-        )
+        raise BadInput(f"{name} has {there} {unit}, more than {MAX_TOKENS}; --tokens N takes the first N of them")
     return there if tokens is None else tokens
 
 
@@ -180,9 +178,7 @@ def load_trace(path: Path, experts: int, tokens: int | None) -> Trace:
     if idx.ndim != 2 or idx.dtype.kind not in "iu":
         raise BadInput(f"{path}: topk_idx is {_named(idx)}, not integers [T, K]")
     if weights.dtype != np.float32 or weights.shape != idx.shape:
-        raise BadInput(
-            f"{path}: topk_weights is {_named(weights)}, not float32{list(idx.shape)} like topk_idx"
-        )
+        raise BadInput(f"{path}: topk_weights is {_named(weights)}, not float32{list(idx.shape)} like topk_idx")
     if not idx.size:
         raise BadInput(f"{path}: topk_idx is {_named(idx)}, there is no token in it")
     count = min(len(idx), _limit(str(path), len(idx), "tokens", tokens))
@@ -208,9 +204,7 @@ _UNREADABLE = (
 
 def _load_npz(path: Path) -> dict[str, NDArray[Any]]:
     if not path.is_file():
-        raise BadInput(
-            f"{path} can't be read: {'it is no file' if path.exists() else 'No such file or directory'}"
-        )
+        raise BadInput(f"{path} can't be read: {'it is no file' if path.exists() else 'No such file or directory'}")
     try:
         file = np.load(path, allow_pickle=False)
         if not isinstance(file, np.lib.npyio.NpzFile):

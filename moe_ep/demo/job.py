@@ -11,6 +11,7 @@ import json
 import os
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,7 @@ def result_layout(job: Job) -> dict[str, tuple[tuple[int, ...], Any]]:
 def most_tokens(job: Job) -> int:
     """Tokens of the rank that has most, at least 1."""
     blocks = [model.own_tokens(job.tokens, rank, job.pes) for rank in range(job.pes)]
-    return max(1, *(block.stop - block.start for block in blocks))
+    return max([1, *(int(block.stop - block.start) for block in blocks)])
 
 
 def heap_bytes(job: Job) -> int:
@@ -182,7 +183,7 @@ def judge(job: Job, gathered: list[Results], progress: Progress) -> str | None:
     sizes = (job.pes, shape.experts, shape.topk, shape.hidden, shape.inner)
     progress.now("oracle")
     want = reference.moe_layer(job.text, shape.seed, *sizes, trace, lambda *_: progress.advance())
-    checks = [
+    checks: list[tuple[str, Sequence[Array], str]] = [
         ("topk_idx", want.topk_idxs, "token position"),
         ("topk_weights", want.topk_weights, "token position"),
         ("counts", [received.counts for received in want.received], "expert"),

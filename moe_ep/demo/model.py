@@ -69,8 +69,7 @@ def own_tokens(tokens: int, rank: int, ranks: int) -> slice:
 def embed(text: bytes, shape: Shape, first: int = 0) -> Array:
     """``[len(text), H]`` bf16 of bytes that stand at ``first, first + 1, ...`` of the whole text."""
     by_byte, low, high = (
-        np.random.default_rng([shape.seed, k]).standard_normal((256, shape.hidden), np.float32)
-        for k in (1, 2, 3)
+        np.random.default_rng([shape.seed, k]).standard_normal((256, shape.hidden), np.float32) for k in (1, 2, 3)
     )
     # The place makes every row another one: two exchanged rows can't pass for each other.
     place = np.arange(first, first + len(text))

@@ -26,9 +26,7 @@ def percentile(samples: Sequence[float], share: float) -> float:
     return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
 
 
-def phase_rows(
-    times_us: NDArray[np.float64], ledger: Mapping[str, NDArray[np.int64]]
-) -> list[dict[str, Any]]:
+def phase_rows(times_us: NDArray[np.float64], ledger: Mapping[str, NDArray[np.int64]]) -> list[dict[str, Any]]:
     """One row a phase: ``times_us [samples, phases]`` of all ranks, ``ledger[phase] [4]`` in bytes."""
     rows = []
     for phase, samples in zip(PHASES, times_us.T.tolist(), strict=True):

@@ -169,9 +169,7 @@ def test_files_that_are_no_archive(content: bytes, tmp_path: Path) -> None:
 
 def test_a_single_array_and_a_damaged_archive(tmp_path: Path) -> None:
     np.save(tmp_path / "one.npy", np.zeros((2, 2)))
-    assert "is a single array, not an npz archive" in refused(
-        tmp_path, "--routing", str(tmp_path / "one.npy")
-    )
+    assert "is a single array, not an npz archive" in refused(tmp_path, "--routing", str(tmp_path / "one.npy"))
     path = save(tmp_path / "trace.npz", trace())
     damaged = bytearray(path.read_bytes())
     damaged[200] ^= 1
@@ -277,9 +275,7 @@ def example(**changes: Any) -> dict[str, Any]:
 @pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
 def test_the_table_fits_80_columns_and_any_encoding(encoding: str) -> None:
     raw = io.BytesIO()
-    console = Console(
-        file=io.TextIOWrapper(raw, encoding=encoding, write_through=True), width=80, no_color=True
-    )
+    console = Console(file=io.TextIOWrapper(raw, encoding=encoding, write_through=True), width=80, no_color=True)
     table.render(example(), console)
     lines = raw.getvalue().decode(encoding).splitlines()
     assert max(len(line) for line in lines) <= 80
@@ -303,8 +299,8 @@ def test_the_verdict_of_a_difference_says_where() -> None:
 
 def demo(*arguments: str, cwd: Path, program: str | None = None) -> subprocess.CompletedProcess[str]:
     """``shmemu demo`` in a process of its own without a terminal; ``program``: what the ranks run instead."""
-    body = f"import moe_ep.demo.cli as cli; cli.PROGRAM = ({program!r},)\n" if program else ""
-    start = [sys.executable, "-c", f"{body}from shmem.cli import main; main()", "demo"]
+    patched = f"import sys, moe_ep.demo.cli as c, shmem.cli; c.PROGRAM = ({program!r},); sys.exit(shmem.cli.main())"
+    start = [sys.executable, *(("-c", patched) if program else ("-m", "shmem.cli")), "demo"]
     environment = {**os.environ, "SHMEMU_TIMEOUT_S": "60", "COLUMNS": "80"}
     environment.pop("SHMEMU_OUT", None)
     command = [*start, *arguments]
@@ -380,9 +376,7 @@ def test_fewer_tokens_than_ranks(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("target", ["outputs", "weights", "received"])
-def test_one_flipped_bit_on_one_rank_is_found(
-    target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_flipped_bit_on_one_rank_is_found(target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "text").write_text(TEXT)
     monkeypatch.setenv("DEMO_TEST_FAULT", target)
     done = demo("-n", "2", "--text", "text", *SMALL, cwd=tmp_path, program=str(FAULTY))
