@@ -1,7 +1,7 @@
 """The build's moving parts; everything that is plain data stands in pyproject.toml.
 
-Two extension modules share the C files of shmem/_native (see build.py there). What the machine lacks for them is said
-in one sentence before anything is built, instead of a compiler's errors or a traceback.
+Two extension modules share the C files of shmem/_native (see build.py there). What the machine lacks for them
+is said in one sentence before anything is built, instead of a compiler's errors or a traceback.
 """
 
 from __future__ import annotations

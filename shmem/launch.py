@@ -30,7 +30,7 @@ from . import config
 from .errors import ArgumentError, StateError
 from .progress import Drawing
 from .rank import RANK_VARIABLES
-from .watch import Watch, end_processes, remove
+from .watch import Rank, Watch, end_processes, remove
 
 POLL_S = 0.05
 GRACE_S = 1.5  # mpiexec's own chance to notice a dead rank
@@ -78,9 +78,7 @@ def find(choice: str | None = None) -> Mpi:
     """
     choice = choice or config.read(warn=False).mpi
     if "/" not in choice and choice not in NAMES:
-        raise ArgumentError(
-            f"no MPI is called {choice!r}: say auto, mpich, openmpi or the path of an mpiexec"
-        )
+        raise ArgumentError(f"no MPI is called {choice!r}: say auto, mpich, openmpi or the path of an mpiexec")
     for path in [choice] if "/" in choice else _candidates(NAMES[choice]):
         kind = _kind(path)
         if kind is not None and choice in ("auto", kind, path):
@@ -206,6 +204,7 @@ class _Job:
         self.select = selectors.DefaultSelector()
         self.watch = Watch(n, status.parent, self.select)
         self.signal: int | None = None
+        self.mid_line = False  # the job printed a part of a line: no place for a bar
         self.process: subprocess.Popen[bytes]
 
     def run(self, line: list[str], env: dict[str, str], timeout: float | None) -> int:
@@ -285,16 +284,21 @@ class _Job:
         for key, _ in self.select.select(timeout):
             if key.data in (1, 2):
                 self._pass_on(key.fileobj, key.data)
-            else:
-                self.select.unregister(key.fileobj)
-                os.close(key.fd)
-        self.drawing.poll()
+                continue
+            self.select.unregister(key.fileobj)
+            os.close(key.fd)
+            if isinstance(key.data, Rank):
+                self.watch.ended(key.data)
+        if not self.mid_line:
+            self.drawing.poll()
 
     def _pass_on(self, pipe: Any, fd: int) -> None:
         with contextlib.suppress(BlockingIOError):
-            if data := os.read(pipe.fileno(), 1 << 16):
+            data = os.read(pipe.fileno(), 1 << 16)
+            if data:
                 self.drawing.hide()
-                os.write(fd, data)
+                _write(fd, data)
+                self.mid_line = not data.endswith(b"\n")
             else:
                 self.select.unregister(pipe)
                 pipe.close()
@@ -331,6 +335,11 @@ def _is_open(fd: int) -> bool:
     except OSError:
         return False
     return True
+
+
+def _write(fd: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(fd, data) :]
 
 
 def _is_terminal(fd: int) -> bool:

@@ -138,17 +138,19 @@ class _Bar:
         self._bar: RichProgress | None = None
 
     def show(self, state: dict[str, Any]) -> None:
-        bar = self._bar or self._start()
-        task = bar.task_ids[0]
-        bar.update(task, description=state["phase"], completed=state["done"], text=state["text"])
-        bar.update(task, total=state["total"] or None, refresh=True)
+        fields = {"description": state["phase"], "completed": state["done"], "text": state["text"]}
+        fields["total"] = state["total"] or None
+        if self._bar is None:
+            self._bar = self._start(fields)
+        else:
+            self._bar.update(self._bar.task_ids[0], **fields, refresh=True)
 
     def hide(self) -> None:
         if self._bar is not None:
             self._bar.stop()
             self._bar = None
 
-    def _start(self) -> RichProgress:
+    def _start(self, fields: dict[str, Any]) -> RichProgress:
         from rich.console import Console
         from rich.progress import BarColumn, TaskProgressColumn, TextColumn
         from rich.progress import Progress as RichProgress
@@ -160,7 +162,7 @@ class _Bar:
             TextColumn("{task.fields[text]}", markup=False),
         )
         # Not refreshed by a thread, and nothing of this process redirected: ranks write past Python.
-        self._bar = RichProgress(
+        bar = RichProgress(
             *columns,
             console=Console(file=self._stream),
             transient=True,
@@ -168,6 +170,6 @@ class _Bar:
             redirect_stdout=False,
             redirect_stderr=False,
         )
-        self._bar.add_task("", total=None, text="")
-        self._bar.start()
-        return self._bar
+        bar.add_task(**fields)
+        bar.start()
+        return bar

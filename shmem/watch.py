@@ -45,14 +45,15 @@ class Rank:
 
 
 class Watch:
-    """The ranks of the job whose files lie in `folder`. `select` hears of the ends of ranks at once, where
-    the kernel has pidfds; `look` finds everything else out, and is to be called every now and then.
+    """The ranks of the job whose files lie in `folder`. `look` finds out what is new and is to be called every
+    now and then. Where the kernel has pidfds, `select` tells of the ends of ranks at once and in their order: its
+    events that carry a Rank are for `ended`.
     """
 
     def __init__(self, n: int, folder: Path, select: selectors.BaseSelector) -> None:
         self.n = n
         self.ranks: dict[int, Rank] = {}
-        self.first_failed: list[Rank] = []  # several if they were found at one time
+        self.first_failed: Rank | None = None
         self.shm: set[str] = set()
         self._folder = folder
         self._select = select
@@ -65,10 +66,18 @@ class Watch:
             if not rank.gone:
                 self._find_shm(rank)
                 if start_time(rank.pid) != rank.start:
-                    self._read(rank.pe)  # it may have written its end after we read
-                    rank.gone = True
-        if not self.first_failed:
-            self.first_failed = [rank for rank in self.ranks.values() if rank.failed]
+                    self.ended(rank)
+            self._judge(rank)
+
+    def ended(self, rank: Rank) -> None:
+        """Takes note that the process of a rank is gone."""
+        self._read(rank.pe)  # it may have written its end after we read
+        rank.gone = True
+        self._judge(rank)
+
+    def _judge(self, rank: Rank) -> None:
+        if rank.failed and self.first_failed is None:
+            self.first_failed = rank
 
     def hopeless(self, survive: bool) -> bool:
         """Whether the job can't go on by itself: a rank failed, or, where the others are to survive that,
@@ -80,16 +89,12 @@ class Watch:
         return any(not (survive and rank.started_mpi) for rank in failed)
 
     def verdict(self) -> str | None:
-        """Who failed first, in one sentence; None if nobody did, or all at once and without a word."""
-        spoke = [rank for rank in self.first_failed if rank.code]
-        if spoke or len(self.first_failed) == 1 or len(self.first_failed) < self.n:
-            return "; ".join(rank.fate() for rank in (spoke or self.first_failed)) or None
-        return None
+        """Who failed first, in one sentence; None if nobody did."""
+        return self.first_failed.fate() if self.first_failed else None
 
     def exit_code(self) -> int:
         """What the job's exit code is by the ranks alone: the first failure's, 1 if that is not known."""
-        codes = [rank.code & 255 for rank in self.first_failed if rank.code]
-        return (codes[0] if codes else 0) or 1
+        return ((self.first_failed.code or 1) if self.first_failed else 1) & 255 or 1
 
     def _find_shm(self, rank: Rank) -> None:
         """A rank that is stopped inside MPI_Init can't tell: its memory map does."""
@@ -116,7 +121,7 @@ class Watch:
             pid, start = rest.split()
             self.ranks[pe] = Rank(pe, int(pid), start)
             with contextlib.suppress(OSError):
-                self._select.register(os.pidfd_open(int(pid)), selectors.EVENT_READ, self)
+                self._select.register(os.pidfd_open(int(pid)), selectors.EVENT_READ, self.ranks[pe])
         elif kind == "init":
             self.ranks[pe].started_mpi = True
         elif kind == "shm":
