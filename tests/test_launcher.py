@@ -17,8 +17,9 @@ from pathlib import Path
 
 import pytest
 
+from shmem import launch
 from tests.launcher import cells, processes, verdict
-from tests.launcher.job import REPOSITORY, command
+from tests.launcher.job import REPOSITORY
 
 CONFTEST = """
 import os, pathlib, pytest
@@ -180,6 +181,30 @@ def test_it():
 """
 )
 
+LEAVES_MEMORY = """
+import numpy as np
+import pytest
+import shmem
+
+pytestmark = pytest.mark.mpi
+
+def test_forgets():
+    shmem.zeros(3, np.int32)
+    shmem.free(shmem.ones(5))
+
+def test_starts_with_an_empty_heap():
+    assert shmem.heap_stats().blocks == 0
+
+def test_forgets_on_one_pe_only():
+    block = shmem.malloc(64)
+    if shmem.my_pe() == 2:
+        return
+    shmem.runtime.current().heap.give_back(0)
+
+def test_right():
+    assert shmem.heap_stats().blocks == 0
+"""
+
 
 @dataclass
 class Run:
@@ -322,6 +347,19 @@ def test_job_that_ends_badly_fails_its_last_test(tmp_path: Path) -> None:
     says(bad, "test_last", "the job ended with code")
 
 
+def test_test_that_leaves_memory_fails_and_the_job_goes_on(tmp_path: Path) -> None:
+    leak = run(tmp_path, "-k", "not on_one", test_leaves=LEAVES_MEMORY)
+    says(leak, "test_forgets", "PEs 0, 1, 2 of 3: ", "zeros((3,), int32) at ", "test_leaves.py:9")
+    assert "ones(" not in leak.failures["test_forgets[direct-3]"]
+    assert leak.outcomes["test_starts_with_an_empty_heap[direct-3]"] == "passed"
+
+
+def test_memory_left_on_one_pe_names_it_and_ends_the_job(tmp_path: Path) -> None:
+    leak = run(tmp_path, "-k", "on_one or right", test_leaves=LEAVES_MEMORY)
+    says(leak, "test_forgets_on_one_pe_only", "PE 2 of 3: ", "malloc(64) at ")
+    assert leak.outcomes["test_right[direct-3]"] == "passed"
+
+
 def test_module_that_one_rank_cannot_import(tmp_path: Path) -> None:
     bad = run(tmp_path, test_collects=COLLECTS_BADLY)
     says(bad, "test_it", "PE 1: has no such test", "not on this PE")
@@ -333,7 +371,12 @@ def test_same_tests_run_under_mpiexec(tmp_path: Path) -> None:
     program = ["-m", "pytest", "-q", "--with-mpi", "-p", "no:cacheprovider", "-k", "right or method"]
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
     done = subprocess.run(
-        command(3, program), cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+        launch.command(3, [sys.executable, *program]),
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.stdout.count("11 passed") == 3, done.stdout + done.stderr
 
@@ -356,11 +399,17 @@ def test_core_cells_take_core_tests_only() -> None:
 
 def test_a_verdict_needs_a_pass_of_every_pe() -> None:
     passed = {"id": "t", "outcome": "passed", "text": "", "crash": "", "reason": "", "expected": False}
-    passed |= {"sections": [], "duration": 0.0, "kept": True}
+    passed |= {"sections": [], "duration": 0.0, "leaked": []}
     assert verdict.merge(verdict.Heard("t", 2, {0: passed, 1: passed})).outcome == "passed"
     assert verdict.merge(verdict.Heard("t", 3, {0: passed, 1: passed})).outcome == "failed"
     assert verdict.merge(verdict.Heard("u", 2, {0: passed, 1: passed})).outcome == "failed"
     assert verdict.merge(verdict.Heard("t", 2, {0: passed}, gone=[1])).ends_job
-    leaked = {**passed, "outcome": "failed", "crash": "Leak"}
-    kept = verdict.merge(verdict.Heard("t", 2, {0: passed, 1: leaked}))
-    assert (kept.outcome, kept.ends_job) == ("failed", False)
+
+
+def test_a_job_goes_on_only_after_equal_leaks() -> None:
+    leaked = {"id": "t", "outcome": "failed", "text": "", "crash": "Leak", "sections": [], "duration": 0.0}
+    one, other = {**leaked, "leaked": ["zeros(3)"]}, {**leaked, "leaked": ["zeros(4)"]}
+    assert not verdict.merge(verdict.Heard("t", 2, {0: one, 1: one})).ends_job
+    assert verdict.merge(verdict.Heard("t", 2, {0: one, 1: other})).ends_job
+    assert verdict.merge(verdict.Heard("t", 3, {0: one, 1: one})).ends_job
+    assert verdict.merge(verdict.Heard("t", 1, {0: {**leaked, "leaked": []}})).ends_job

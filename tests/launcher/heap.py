@@ -1,27 +1,40 @@
-"""The symmetric heap as the tests' plugin sees it: what is allocated now, and freeing what a test forgot."""
+"""The symmetric heap as the tests' plugin sees it: what a test left, and freeing what it forgot."""
 
 from __future__ import annotations
 
 import sys
 from typing import Any
 
+import numpy as np
+
 
 class Leftovers:
     """Compares the heap after a test with the heap before it; without `shmem` imported there is none."""
 
     def __init__(self) -> None:
-        self._before: set[Any] = set()
+        self._before: list[Any] = []
 
     def mark(self) -> None:
-        self._before = set()
+        """Remembers what is allocated now."""
+        self._before = _allocations()
+
+    def _new(self) -> list[Any]:
+        return [one for one in _allocations() if one not in self._before]
 
     def found(self) -> list[str]:
-        return []
+        """What is allocated now and was not at the mark: the call and the line that made it."""
+        return [f"{one.text} at {one.where}" for one in self._new()]
 
     def free(self) -> None:
-        pass
+        """Collective: frees it."""
+        import shmem
+
+        heap = shmem.runtime.current().heap
+        for one in self._new():
+            shmem.free(heap.array(one.offset, (one.nbytes,), np.dtype(np.uint8)))
 
 
-def _shmem() -> Any:
-    module = sys.modules.get("shmem")
-    return module if module is not None and module.initialized() else None
+def _allocations() -> list[Any]:
+    runtime = sys.modules.get("shmem.runtime")
+    pe = runtime.started() if runtime is not None else None
+    return pe.heap.allocations() if pe is not None else []

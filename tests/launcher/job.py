@@ -23,6 +23,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from shmem import launch
+
 from . import processes
 from .cells import Cell
 from .verdict import Heard, names
@@ -57,26 +59,12 @@ class Rank:
         return int(self.hello["rank"])
 
 
-def command(n_pes: int, program: Sequence[str]) -> list[str]:
-    """How `program` (arguments for Python) runs on so many PEs."""
-    beside = Path(sys.executable).parent / "mpiexec"
-    mpiexec = str(beside) if beside.exists() else shutil.which("mpiexec") or "mpiexec"
-    return [mpiexec, "-n", str(n_pes), sys.executable, *program]
-
-
 def environment(cell: Cell) -> dict[str, str]:
-    """What the ranks find: ours, without an outer pytest's and MPI's words; plugins load by name only."""
-    foreign = ("PMI", "PMIX", "HYDI", "HYDRA", "MPI_LOCAL", "OMPI_COMM", "PYTEST_", "SHMEMU_TEST_")
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
-    path = os.pathsep.join(filter(None, [str(REPOSITORY), kept.get("PYTHONPATH")]))
-    threads = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
-    return {
-        **threads,
-        **kept,
-        "PYTHONPATH": path,
-        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
-        **cell.environment(),
-    }
+    """What the ranks find: the cell's variables, and nothing of the outer pytest; plugins load by name only."""
+    path = os.pathsep.join(filter(None, [str(REPOSITORY), os.environ.get("PYTHONPATH")]))
+    ours = {"PYTHONPATH": path, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    found = launch.environment(cell.pes, env={**ours, **cell.environment()})
+    return {name: value for name, value in found.items() if name in ours or not name.startswith("PYTEST_")}
 
 
 class Job:
@@ -87,6 +75,7 @@ class Job:
         self._options = list(options)
         self._ranks: list[Rank] = []
         self._shm: set[str] = set()
+        self._free = False  # the last test left memory, alike on all PEs
         self._select = selectors.DefaultSelector()
 
     # -- start -------------------------------------------------------------------------------------------
@@ -100,7 +89,7 @@ class Job:
         program = ["-m", "tests.launcher.rank", "--job", str(self._folder), "--cell", self.cell.name]
         with (self._folder / "output").open("wb") as output:
             self._mpiexec = subprocess.Popen(
-                command(self.cell.pes, [*program, *self._options]),
+                launch.command(self.cell.pes, [sys.executable, *program, *self._options]),
                 env=environment(self.cell),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
@@ -123,7 +112,7 @@ class Job:
                 if message is None:
                     raise JobFailed(f"a rank ended before its first test\n{self.output()}")
                 if message.get("size", self.cell.pes) != self.cell.pes:
-                    raise JobFailed(f"{command(self.cell.pes, [])[0]} started jobs of {message['size']} PEs")
+                    raise JobFailed(f"{launch.find().mpiexec} started jobs of {message['size']} PEs")
                 rank.hello = rank.hello or message
                 rank.ready = message if "ready" in message else {}
             if time.monotonic() > until:
@@ -167,15 +156,16 @@ class Job:
         began = time.monotonic()
         until = began + (GRACE_S if heard.gone else deadline_s)
         for rank in self._ranks:
-            rank.wire.send(run=test)
+            rank.wire.send(run=test, free=self._free)
         while len(reports) + len(heard.gone) < self.cell.pes and (left := until - time.monotonic()) > 0:
             for rank, message in self._events(left):
                 if message is not None:
                     reports[rank.pe] = message
                 elif rank.pe not in reports:
                     heard.gone.append(rank.pe)
-                if message is None or (message["outcome"] == "failed" and not message["kept"]):
+                if message is None or (message["outcome"] == "failed" and not message["leaked"]):
                     until = min(until, time.monotonic() + GRACE_S)
+        self._free = any(report["leaked"] for report in reports.values())
         heard.waited_s = time.monotonic() - began
         silent = [rank for rank in self._ranks if rank.pe not in reports and rank.pe not in heard.gone]
         heard.stacks = {**self._stacks(silent), **{pe: self._stack(pe) for pe in heard.gone}}

@@ -25,9 +25,11 @@ class WrongTest(RuntimeError):
 class OnRank:
     """A pytest plugin; its communicator is its own, so that no message of a test meets one of ours."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, frees: bool) -> None:
+        """`frees`: at once; else whoever compared what the PEs left calls `heap.free`, on all of them or none."""
         from mpi4py import MPI
 
+        self._frees = frees
         self.comm = MPI.COMM_WORLD.Dup()
         self.heap = Leftovers()
 
@@ -58,7 +60,8 @@ class OnRank:
         result = yield
         # After a failure the PEs may be anywhere; freeing is collective, so nothing is freed then.
         if not item.stash[_failed] and (left := self.heap.found()):
-            self.heap.free()
+            if self._frees:
+                self.heap.free()
             raise Leak("the test left in the symmetric heap:\n" + "\n".join(f"  {line}" for line in left))
         return result
 

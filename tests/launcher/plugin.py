@@ -43,7 +43,7 @@ def _situation(config: pytest.Config) -> Ranks | Launcher:
         if isinstance(cell := getattr(plugin, "cell", None), Cell):
             return Ranks([cell])
     if config.getoption("with_mpi", False) or config.getoption("only_mpi", False):
-        config.pluginmanager.register(on_rank := OnRank(), "shmemu-on-rank")
+        config.pluginmanager.register(on_rank := OnRank(frees=True), "shmemu-on-rank")
         return Ranks([of_size(on_rank.comm.size)])
     if any(name in os.environ for name in RANK_VARIABLES):
         raise pytest.UsageError("under mpiexec, pytest needs --with-mpi (or start it without mpiexec)")

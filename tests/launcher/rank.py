@@ -30,10 +30,10 @@ class Resident:
     def __init__(self, wire: Wire, cell: Cell) -> None:
         self.wire = wire
         self.cell = cell
-        self.on_rank = OnRank()
+        self.on_rank = OnRank(frees=False)
         self._errors: list[str] = []
         self._reports: list[pytest.TestReport] = []
-        self._leaked: set[str] = set()
+        self._leaked: list[str] = []
 
     @pytest.hookimpl(trylast=True)
     def pytest_configure(self, config: pytest.Config) -> None:
@@ -48,25 +48,27 @@ class Resident:
 
     def pytest_exception_interact(self, node: pytest.Item, call: pytest.CallInfo[Any]) -> None:
         if call.excinfo is not None and call.excinfo.errisinstance(Leak):
-            self._leaked.add(node.nodeid)
+            self._leaked = self.on_rank.heap.found()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         items = {item.nodeid: item for item in session.items}
         self.wire.send(ready=len(items), errors=self._errors)
         for order in self.wire:
+            if order["free"]:
+                self.on_rank.heap.free()
             line = self.run(items.get(order["run"]), order["run"])
             self.wire.send(**line)
         return True
 
     def run(self, item: pytest.Item | None, test: str) -> Message:
         """Runs one test with its set-up and tear-down (of every scope: nothing may outlive a test)."""
-        self._reports = []
+        self._reports, self._leaked = [], []
         if item is None:
             return self._unknown(test)
         item.config.hook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
         item.ihook.pytest_runtest_protocol(item=item, nextitem=None)
-        return summary(item.nodeid, self._reports, kept=item.nodeid in self._leaked)
+        return summary(item.nodeid, self._reports, self._leaked)
 
     def _unknown(self, test: str) -> Message:
         try:
@@ -76,7 +78,7 @@ class Resident:
         return _line(test, "failed", text=text, crash="has no such test")
 
 
-def summary(test: str, reports: list[pytest.TestReport], kept: bool) -> Message:
+def summary(test: str, reports: list[pytest.TestReport], leaked: list[str]) -> Message:
     """The line about a test: the first phase that failed, else skipped, else passed."""
     failed = [report for report in reports if report.failed]
     skipped = [report for report in reports if report.skipped]
@@ -93,7 +95,7 @@ def summary(test: str, reports: list[pytest.TestReport], kept: bool) -> Message:
         expected=hasattr(last, "wasxfail"),
         sections=reports[-1].sections,
         duration=sum(report.duration for report in reports),
-        kept=kept if failed else True,
+        leaked=leaked,
     )
 
 
@@ -103,7 +105,7 @@ def _reason(report: pytest.TestReport) -> str:
 
 def _line(test: str, outcome: str, **more: Any) -> Message:
     empty = {"text": "", "crash": "", "reason": "", "expected": False, "sections": [], "duration": 0.0}
-    return {"id": test, "outcome": outcome, "kept": False, **empty, **more}
+    return {"id": test, "outcome": outcome, "leaked": [], **empty, **more}
 
 
 def arguments(argv: list[str]) -> argparse.Namespace:

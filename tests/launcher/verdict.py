@@ -51,10 +51,8 @@ def merge(heard: Heard) -> Verdict:
     duration_s = max((report["duration"] for report in heard.reports.values()), default=heard.waited_s)
     if not problems:
         first = heard.reports[min(heard.reports)]
-        return Verdict(
-            first["outcome"], reason=first["reason"], expected=first["expected"], duration_s=duration_s
-        )
-    kept = all(report["kept"] for report in heard.reports.values()) and len(heard.reports) == heard.n_pes
+        return Verdict(first["outcome"], reason=first["reason"], expected=first["expected"], duration_s=duration_s)
+    kept = _only_leaked(heard)
     if not kept and heard.output.strip():
         problems.append(("", f"the job's own output:\n{heard.output.strip()}"))
     return Verdict(
@@ -63,11 +61,17 @@ def merge(heard: Heard) -> Verdict:
         crash="; ".join(crash for crash, _ in problems if crash),
         sections=_sections(heard.reports),
         duration_s=duration_s,
-        ends_job=not kept or bool(_foreign(heard)),
+        ends_job=not kept,
     )
 
 
 Problem = tuple[str, str]
+
+
+def _only_leaked(heard: Heard) -> bool:
+    """Whether all that is wrong is memory that every PE left alike: they can free it together and go on."""
+    left = [report["leaked"] for report in heard.reports.values()]
+    return len(left) == heard.n_pes and left[0] != [] and all(other == left[0] for other in left)
 
 
 def _foreign(heard: Heard) -> list[Problem]:
