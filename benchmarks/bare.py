@@ -1,4 +1,4 @@
-"""The barest peers: cffi functions (API mode) that store 8 bytes, and that wait for them, compiled when a benchmark runs.
+"""The barest peers: cffi functions (API mode) that store 8 bytes or wait for them, compiled when a benchmark runs.
 
 They are what a Python program could do at best with a shared window and no library: no checks, no wake-up of sleepers.
 """

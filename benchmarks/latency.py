@@ -101,10 +101,10 @@ def _start_and_stop(args: argparse.Namespace, report: dict[str, Any]) -> int:
         for name in START if turn % 2 == 0 else reversed(START):
             command = launch.command(4, [sys.executable, "-c", START[name]], mpi)
             started = time.perf_counter()
-            code = subprocess.run(command, env=launch.environment(4, mpi), stdin=subprocess.DEVNULL, check=False).returncode
+            done = subprocess.run(command, env=launch.environment(4, mpi), stdin=subprocess.DEVNULL, check=False)
             seconds[name].append(time.perf_counter() - started)
-            if code:
-                return code
+            if done.returncode:
+                return done.returncode
     case = "start and stop, 4 PEs, 1 GiB heaps"
     for name, samples in seconds.items():
         report["rows"].append(common.row("latency", case, name, "s", samples))

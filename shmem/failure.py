@@ -90,17 +90,22 @@ def _at_exit() -> None:
 
 
 def install() -> None:
-    """Installs the hooks, once. Hooks of the program that were there before are replaced only if they are Python's."""
+    """Installs the hooks, once. Hooks of the program that were there before are replaced only if they are Python's.
+
+    A lone process without a launcher keeps Python's own: there is nobody to end, and it may be a notebook.
+    """
     global _installed
     if _installed:
         return
     _installed = True
+    atexit.register(_at_exit)
+    if not bootstrap.launched():
+        return
     if sys.excepthook is sys.__excepthook__:
         sys.excepthook = _uncaught
     if threading.excepthook is threading.__excepthook__:
         threading.excepthook = _uncaught_in_thread
     sys.exit = _recording_exit
-    atexit.register(_at_exit)
     try:
         from ._native import _core
     except ImportError:

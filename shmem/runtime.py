@@ -59,7 +59,7 @@ class PE:
     def report_leaks(self) -> None:
         """Prints what was allocated and not freed, with the lines that allocated it."""
         left: list[Allocation] = self.heap.allocations()
-        if not left or os.environ.get("SHMEMU_LOG") == "error" or self.me != 0:
+        if not left or self.settings.log == "error" or self.me != 0:
             return
         lines = "".join(f"\n  {item.text} at {item.where}" for item in left[:20])
         more = f"\n  and {len(left) - 20} more" if len(left) > 20 else ""
@@ -113,8 +113,13 @@ def init(heap_size: int | str | None = None, fabric: str | None = None) -> None:
     name = fabric or settings.fabric
     if name not in ("auto", "direct"):
         raise ArgumentError(f"fabric {name!r} is not one of auto, direct")
+    for variable, value in (("SHMEMU_TRACE", settings.trace), ("SHMEMU_SANITIZE", settings.sanitize)):
+        if value is not None:
+            raise ArgumentError(f"{variable}={value}: this version has no such thing; unset it")
+    if settings.hosts_emulated != 1:
+        raise ArgumentError("SHMEMU_HOSTS_EMULATED: this version knows one host; unset it")
     failure.install()
-    world = bootstrap.connect(settings)
+    world = _ended.world if _ended is not None else bootstrap.connect(settings)
     bootstrap.agree(world, {"heap_size": asked, "fabric": name, "check_symmetry": settings.check_symmetry})
     _current = _attach(settings, world, asked, given)
 
@@ -145,9 +150,8 @@ def _attach(settings: Settings, world: bootstrap.World, asked: int, given: bool)
     limit = int(min(settings.timeout_s, 9e9) * 1e9)
     if world.comm is not None:
         _core.lib.sm_exit_arm(fabric.pe, *world.exit_addresses(), world.own_finalize, call, limit)
-    if settings.trace is None and settings.sanitize is None:
-        checked = settings.check_symmetry
-        fabric.bind(True, *(fingerprint(text) if checked else 0 for text in ("barrier_all()", "sync_all()")))
+    checked = settings.check_symmetry
+    fabric.bind(True, *(fingerprint(text) if checked else 0 for text in ("barrier_all()", "sync_all()")))
     return pe
 
 

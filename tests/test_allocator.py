@@ -18,7 +18,7 @@ from shmem.allocator import OffsetAllocator
 from shmem.errors import ArgumentError, FreedBlock
 
 GRANULE = 64
-GRANULES = 40
+GRANULES = 24
 LIVE = -1
 NEVER_USED = 0
 
@@ -143,7 +143,7 @@ class AgainstModel(RuleBasedStateMachine):
 
 
 TestAgainstModel = AgainstModel.TestCase
-TestAgainstModel.settings = settings(max_examples=100, stateful_step_count=50, deadline=None)
+TestAgainstModel.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
 
 
 def filled(*sizes: int) -> tuple[OffsetAllocator, list[int]]:

@@ -102,6 +102,7 @@ void sm_exit_arm(sm_pe *p, uint64_t abort, uint64_t finalize, uint64_t finalized
     leave.own_finalize = own_finalize;
     leave.call = call;
     leave.timeout_ns = timeout_ns;
+    leave.pid = getpid();
     leave.state = EXIT_RUNNING;
     on_exit(at_exit, NULL);                 /* handlers run last in, first out: this one before MPI's own */
 }

@@ -310,10 +310,11 @@ static PyObject *hot_quiet(ARGS) {
     Py_RETURN_NONE;
 }
 
-/* (): quiet and the barrier of all PEs, or the barrier alone; what is not done within a slice goes on in Python. */
+/* (): quiet and the barrier of all PEs, or fence and barrier; what is not done within a slice goes on in Python. */
 static PyObject *meet_all(ARGS, int complete, uint64_t call) {
     if (!PLAIN(0)) PYTHON;
     if (complete) sm_quiet(me);
+    else sm_fence(me);
     int status;
     Py_BEGIN_ALLOW_THREADS
     status = sm_barrier_all(me, call);
