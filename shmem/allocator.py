@@ -190,6 +190,5 @@ def _oldest_place(hole: list[Segment], nbytes: int, align: int) -> tuple[int, in
             following = next(upcoming, None)
         while window[0].start < segment.start:
             window.popleft()
-        if start < segment.end:  # else it is the place of a later segment
-            places.append((window[0].age, start))
+        places.append((window[0].age, start))  # beyond the segment's end it is a later one's place as well
     return min(places)
