@@ -53,9 +53,7 @@ class Model:
         fresh = [(n, i) for first, n in self.runs(lambda age: age == NEVER_USED) for i in places(first, n)]
         if fresh:
             return min(fresh)[1], True
-        used = [
-            (n, max(self.age[i : i + granules]), i) for first, n in self.holes() for i in places(first, n)
-        ]
+        used = [(n, max(self.age[i : i + granules]), i) for first, n in self.holes() for i in places(first, n)]
         return (min(used)[2], False) if used else None
 
     def take(self, first: int, granules: int) -> None:
@@ -125,9 +123,7 @@ class AgainstModel(RuleBasedStateMachine):
     def maps_agree(self) -> None:
         heap, model = self.heap, self.model
         assert heap.holes() == [(first * GRANULE, n * GRANULE) for first, n in model.holes()]
-        assert heap.live_blocks() == [
-            (first * GRANULE, n * GRANULE) for first, n in sorted(model.blocks.items())
-        ]
+        assert heap.live_blocks() == [(first * GRANULE, n * GRANULE) for first, n in sorted(model.blocks.items())]
         for granule in range(GRANULES):
             owner = model.owner(granule)
             expected = None if owner is None else owner * GRANULE

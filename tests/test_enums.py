@@ -59,17 +59,13 @@ def test_signal_op_takes_members_and_names(member):
         assert signal_op(spelling) is member
 
 
-@pytest.mark.parametrize(
-    "wrong", [*SIGNAL, *THREAD, 0, 1, True, None, "=", "=<", "equal", "", b"==", np.int64(0), []]
-)
+@pytest.mark.parametrize("wrong", [*SIGNAL, *THREAD, 0, 1, True, None, "=", "=<", "equal", "", b"==", np.int64(0), []])
 def test_comparison_refuses_anything_else(wrong):
     with pytest.raises(ArgumentError, match="unknown comparison"):
         comparison(wrong)
 
 
-@pytest.mark.parametrize(
-    "wrong", [*CMP, AMO.INC, *THREAD, 0, 1, True, None, "or", "", b"set", np.int64(1), []]
-)
+@pytest.mark.parametrize("wrong", [*CMP, AMO.INC, *THREAD, 0, 1, True, None, "or", "", b"set", np.int64(1), []])
 def test_signal_op_refuses_anything_else(wrong):
     with pytest.raises(ArgumentError, match="unknown signal operation"):
         signal_op(wrong)

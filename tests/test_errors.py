@@ -104,9 +104,7 @@ def test_attributes_are_keywords_and_none_may_be_left_out(name):
 
 
 @pytest.mark.parametrize("name", TREE)
-@pytest.mark.parametrize(
-    "again", [copy.copy, *(lambda e, p=p: pickle.loads(pickle.dumps(e, p)) for p in (2, 5))]
-)
+@pytest.mark.parametrize("again", [copy.copy, *(lambda e, p=p: pickle.loads(pickle.dumps(e, p)) for p in (2, 5))])
 def test_a_copy_says_the_same(name, again):
     error = make(name)
     error.extra = "added later"
