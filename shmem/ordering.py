@@ -16,7 +16,7 @@ from .runtime import current
 def check_context(ctx: object) -> int:
     """The queue of a context. Only the default one exists so far: anything but None raises ContextError."""
     if ctx is not None:
-        raise ContextError(f"{ctx!r} is no context: only the default context (None) exists")
+        raise ContextError(f"{ctx!r} is no context: only the default context (None) exists", pe=current().me)
     return 0
 
 
