@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import numpy as np
+
 from .errors import ContextError
 from .fabric.interface import Level
 from .front import fronted
@@ -46,7 +48,7 @@ def pe_quiet(pes: int | Iterable[int], ctx: object = None) -> None:
     On return: as `quiet`, for those targets. Raises InvalidPE. OpenSHMEM 1.6, 9.10 (shmem_pe_quiet).
     """
     pe = current()
-    listed = [pes] if isinstance(pes, int) else list(pes)
+    listed = [pes] if isinstance(pes, (int, np.integer)) else list(pes)
     targets = [pe.check_pe(target) for target in listed]
     q = check_context(ctx)
     if targets:
