@@ -38,7 +38,10 @@ F32 = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class DispatchCall:
-    """One dispatch with its defaults filled in; `topk_idx` is the caller's array, `topk_copy` ours."""
+    """One dispatch with its defaults filled in; `topk_idx` is the caller's array, `topk_copy` ours.
+
+    `keep_own`: records to the own rank do not pass through the receive area; the epilogue takes them from x.
+    """
 
     x: Array
     topk_idx: I64
@@ -53,6 +56,7 @@ class DispatchCall:
     handle: EPHandle | None
     record: DispatchRecord
     text: str
+    keep_own: bool
 
 
 @dataclass(frozen=True)
@@ -73,16 +77,12 @@ def check_array(name: str, value: object, shape: tuple[int | None, ...], dtype: 
         raise DtypeError(f"{name} is a NumPy array of {dtype}, not {type(value).__name__}")
     if value.dtype != dtype:
         raise DtypeError(f"{name} holds {dtype}, not {value.dtype}")
-    fits = value.ndim == len(shape) and all(
-        want in (None, have) for want, have in zip(shape, value.shape, strict=True)
-    )
+    fits = value.ndim == len(shape) and all(want in (None, have) for want, have in zip(shape, value.shape, strict=True))
     if not fits:
         wanted = ", ".join("any" if n is None else str(n) for n in shape)
         raise ArgumentError(f"{name} has the shape [{wanted}], not {list(value.shape)}")
     if not value.flags.c_contiguous:
-        raise LayoutError(
-            f"{name} lies C-contiguous in memory; np.ascontiguousarray({name}) makes such a copy"
-        )
+        raise LayoutError(f"{name} lies C-contiguous in memory; np.ascontiguousarray({name}) makes such a copy")
     return value
 
 
@@ -92,9 +92,7 @@ def check_rows(x: object) -> Array:
         raise ArgumentError("x is one bf16 array: fp8 rows with scales are not supported by this version")
     rows = check_array("x", x, (None, None), BF16)
     if rows.shape[1] == 0 or rows.shape[1] * rows.itemsize % 32:
-        raise ArgumentError(
-            f"x has {rows.shape[1]} elements a row; a row is a multiple of 16 bf16 (32 bytes)"
-        )
+        raise ArgumentError(f"x has {rows.shape[1]} elements a row; a row is a multiple of 16 bf16 (32 bytes)")
     return rows
 
 
@@ -119,48 +117,47 @@ def prepare_dispatch(
     if handle is None:
         idx = check_array("topk_idx", topk_idx, (len(rows), None), np.dtype(np.int64))
         if not 1 <= idx.shape[1] <= MAX_TOPK:
-            raise ArgumentError(
-                f"topk_idx has {idx.shape[1]} selections a token; 1 to {MAX_TOPK} are possible"
-            )
+            raise ArgumentError(f"topk_idx has {idx.shape[1]} selections a token; 1 to {MAX_TOPK} are possible")
     else:
         if topk_idx is not None:
-            raise ArgumentError(
-                "topk_idx and handle exclude each other: a cached dispatch repeats the handle's"
-            )
+            raise ArgumentError("topk_idx and handle exclude each other: a cached dispatch repeats the handle's")
         if statistics is not None:
-            raise ArgumentError(
-                "cumulative_local_expert_recv_stats counts anew, which a cached dispatch does not do"
-            )
+            raise ArgumentError("cumulative_local_expert_recv_stats counts anew, which a cached dispatch does not do")
         idx = handle.topk_idx
         check_array("x", rows, (len(idx), None), BF16)
     if len(rows) > tokens:
         raise BufferTooSmall(f"x has {len(rows)} tokens, num_max_tokens_per_rank is {tokens}")
     topk = idx.shape[1]
     weights = _optional("topk_weights", topk_weights, (len(rows), topk), np.float32)
-    counted = _optional(
-        "cumulative_local_expert_recv_stats", statistics, (experts // buffer.num_ranks,), np.int32
-    )
+    counted = _optional("cumulative_local_expert_recv_stats", statistics, (experts // buffer.num_ranks,), np.int32)
     record = DispatchRecord(rows.shape[1] * rows.itemsize, 0, topk)
-    check_room(
-        buffer, "dispatch", dispatch_bytes(record, buffer.num_ranks, tokens), rows.shape[1], topk, tokens
-    )
+    check_room(buffer, "dispatch", dispatch_bytes(record, buffer.num_ranks, tokens), rows.shape[1], topk, tokens)
     copy = idx.copy() if handle is None else handle._topk_copy
-    routing = (
-        route(copy, experts, buffer.num_ranks, buffer.rank_idx, tokens) if handle is None else handle._routing
-    )
+    routing = route(copy, experts, buffer.num_ranks, buffer.rank_idx, tokens) if handle is None else handle._routing
     text = (
         f"{buffer.name}.dispatch(x={rows.dtype}[T,{rows.shape[1]}], topk={topk}, "
         f"num_experts={experts}, num_max_tokens_per_rank={tokens}, expert_alignment={align_to}, "
         f"weights={weights is not None}, handle={None if handle is None else handle._serial})"
     )
     return DispatchCall(
-        rows, idx, copy, weights, routing, experts, tokens, align_to, num_sms, counted, handle, record, text
+        x=rows,
+        topk_idx=idx,
+        topk_copy=copy,
+        topk_weights=weights,
+        routing=routing,
+        num_experts=experts,
+        num_max_tokens=tokens,
+        alignment=align_to,
+        num_sms=num_sms,
+        statistics=counted,
+        handle=handle,
+        record=record,
+        text=text,
+        keep_own=buffer.keep_own,
     )
 
 
-def prepare_combine(
-    buffer: EPBuffer, x: object, handle: EPHandle, topk_weights: object, bias: object
-) -> CombineCall:
+def prepare_combine(buffer: EPBuffer, x: object, handle: EPHandle, topk_weights: object, bias: object) -> CombineCall:
     """The call that these arguments of `EPBuffer.combine` mean; raises what is documented there."""
     _check_handle(buffer, handle)
     rows = check_rows(x)
@@ -175,10 +172,7 @@ def prepare_combine(
     record = CombineRecord(2 * hidden, topk)
     needed = combine_bytes(record, buffer.num_ranks, tokens, buffer.allow_multiple_reduction)
     check_room(buffer, "combine", needed, hidden, topk, tokens)
-    text = (
-        f"{buffer.name}.combine(x={rows.dtype}[N,{hidden}], weights={weights is not None}, "
-        f"handle={handle._serial})"
-    )
+    text = f"{buffer.name}.combine(x={rows.dtype}[N,{hidden}], weights={weights is not None}, handle={handle._serial})"
     return CombineCall(rows, handle, weights, checked, record, text)
 
 

@@ -107,8 +107,8 @@ class EPBuffer:
         self.num_scaleout_ranks, self.num_scaleup_ranks = 1, self.num_ranks
         self.scaleout_rank_idx, self.scaleup_rank_idx = 0, self.rank_idx
         self.num_rdma_ranks, self.num_nvlink_ranks = 1, self.num_ranks
-        # Ranks in the order in which this one serves them: the own one last.
-        self.neighbours = [(self.rank_idx + 1 + i) % self.num_ranks for i in range(self.num_ranks)]
+        # A call that returns when all is done may read x until then: own rows go from x to the output at once.
+        self.keep_own = True
         self.name = "EPBuffer"  # with the place in the heap, once it is there: the same on every PE
         self.dispatches = 0
         self.last_traffic: Traffic | None = None
@@ -243,9 +243,7 @@ class EPBuffer:
         combining.exchange(self, call)
         return *combining.epilogue(self, call), EventOverlap()
 
-    def barrier(
-        self, wait_comm_stream: bool = True, with_cpu_sync: bool = False, sequential: bool = True
-    ) -> None:
+    def barrier(self, wait_comm_stream: bool = True, with_cpu_sync: bool = False, sequential: bool = True) -> None:
         """A barrier of all ranks. Collective; stores that any rank made before it are visible after it."""
         self._check_alive()
         self._barrier(f"{self.name}.barrier")

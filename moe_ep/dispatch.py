@@ -9,9 +9,11 @@ Python computes index arrays; all bytes are moved by the batch.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 import shmem
 
@@ -26,11 +28,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Arrived:
-    """What lies in the receive area: `counts [R]` records by source, `expert_counts [El]` selections."""
+    """What lies in the receive area: `counts [R]` records by source, `expert_counts [El]` selections.
+
+    `beside [T,2K+1]` is what travelled with each own token: ids, weights, global id.
+    """
 
     call: DispatchCall
     counts: I64
     expert_counts: I64
+    beside: I32
 
 
 def exchange(buffer: EPBuffer, call: DispatchCall) -> Arrived:
@@ -39,28 +45,26 @@ def exchange(buffer: EPBuffer, call: DispatchCall) -> Arrived:
     Raises SymmetryError if the ranks make different calls (nothing was written then), ShmemTimeout.
     """
     cached = call.handle is not None
-    num_words = buffer.num_ranks + call.num_experts
-    words = buffer.words[:num_words]
+    words = buffer.words[: buffer.num_ranks + call.num_experts]
+    beside = _beside(buffer, call)
     batch = shmem.Batch()
     batch.barrier(call=call.text)
     if not cached:
         _notify(batch, buffer, call)
-    _send_rows(batch, buffer, call)
-    meta = _send_meta(batch, buffer, call)
+    _send(batch, buffer, call, beside)
     batch.barrier()
     if not cached:
         batch.wait(words, "!=", 0)
     batch.run(timeout=buffer.wait_timeout)
-    del meta  # staged until here
     buffer.last_traffic = _traffic(buffer, call)
     if call.handle is not None:
-        psum = call.handle.psum_num_recv_tokens_per_scaleup_rank
-        experts = call.handle.num_unaligned_recv_tokens_per_expert
-        return Arrived(call, np.diff(psum, prepend=0).astype(np.int64), experts.astype(np.int64))
+        psum = call.handle.psum_num_recv_tokens_per_scaleup_rank.astype(np.int64)
+        experts = call.handle.num_unaligned_recv_tokens_per_expert.astype(np.int64)
+        return Arrived(call, np.diff(psum, prepend=0), experts, beside)
     counts = -words - 1
     words[:] = 0
     per_source = counts[buffer.num_ranks :].reshape(buffer.num_ranks, -1)
-    return Arrived(call, counts[: buffer.num_ranks], per_source.sum(axis=0))
+    return Arrived(call, counts[: buffer.num_ranks], per_source.sum(axis=0), beside)
 
 
 def _notify(batch: shmem.Batch, buffer: EPBuffer, call: DispatchCall) -> None:
@@ -68,45 +72,53 @@ def _notify(batch: shmem.Batch, buffer: EPBuffer, call: DispatchCall) -> None:
 
     A put a word: eight bytes are placed whole. They are read behind the exit barrier, which completes them.
     """
-    ranks, me = buffer.num_ranks, buffer.rank_idx
-    local = call.num_experts // ranks
+    ranks, local = buffer.num_ranks, call.num_experts // buffer.num_ranks
     values = np.empty((ranks, 1 + local), np.int64)
-    values[:, 0] = -call.routing.rank_counts - 1
-    values[:, 1:] = -call.routing.expert_counts.reshape(ranks, local) - 1
-    places = np.arange(ranks + me * local - 1, ranks + (me + 1) * local) * 8
-    places[0] = me * 8
-    pes = np.repeat(np.array(buffer.neighbours), 1 + local)
-    sources = (pes.reshape(ranks, -1) * (1 + local) + np.arange(1 + local)) * 8
-    batch.put_many(buffer.words, np.tile(places, ranks), values, sources.reshape(-1), 8, pes)
+    np.subtract(-1, call.routing.rank_counts, out=values[:, 0])
+    np.subtract(-1, call.routing.expert_counts.reshape(ranks, local), out=values[:, 1:])
+    targets, sources, pes = _places_of_counts(ranks, buffer.rank_idx, local)
+    batch.put_many(buffer.words, targets, values, sources, 8, pes)
 
 
-def _send_rows(batch: shmem.Batch, buffer: EPBuffer, call: DispatchCall) -> None:
-    """One block a pair, token by token: a row stays in the cache while it goes to all its ranks."""
-    routing, record = call.routing, call.record
-    targets = (routing.slot + buffer.rank_idx * call.num_max_tokens) * record.nbytes
-    sources = routing.token * record.row_bytes
-    batch.put_many(buffer.area, targets, call.x, sources, record.row_bytes, routing.rank)
+@lru_cache(maxsize=8)
+def _places_of_counts(ranks: int, me: int, local: int) -> tuple[I64, I64, I64]:
+    """Byte offsets of the words at the target, of the values [R,1+El] here, and the PEs: the own one last."""
+    targets = np.arange(ranks + me * local - 1, ranks + (me + 1) * local)
+    targets[0] = me
+    pes = np.repeat((np.arange(ranks) + me + 1) % ranks, 1 + local)
+    sources = pes * (1 + local) + np.tile(np.arange(1 + local), ranks)
+    return np.tile(targets * 8, ranks), sources * 8, pes
 
 
-def _send_meta(batch: shmem.Batch, buffer: EPBuffer, call: DispatchCall) -> I32:
-    """Ids, weights and global ids, staged rank by rank in slot order; one strided put a rank."""
-    record, routing, topk = call.record, call.routing, call.record.num_topk
-    tokens = len(call.x)
+def _beside(buffer: EPBuffer, call: DispatchCall) -> I32:
+    """What travels with each token, [T,2K+1]: global expert ids, weights (0 where none were given), global id."""
+    tokens, topk = call.topk_copy.shape
     first = buffer.rank_idx * call.num_max_tokens
-    by_token = np.empty((tokens, record.meta_words), np.int32)
-    by_token[:, :topk] = call.topk_copy
-    weights = by_token[:, topk : 2 * topk].view(np.float32)
-    weights[:] = 0 if call.topk_weights is None else call.topk_weights
-    by_token[:, 2 * topk] = np.arange(first, first + tokens)
-    staged = by_token.take(routing.token_by_rank, axis=0)
-    width = 4 * record.meta_words
-    starts = np.cumsum(routing.rank_counts) - routing.rank_counts
-    target = first * record.nbytes + record.meta_offset
-    for pe in buffer.neighbours:
-        n, source = int(routing.rank_counts[pe]), int(starts[pe]) * width
-        if n:
-            batch.put_strided(buffer.area, target, record.nbytes, staged, source, width, width, n, pe)
-    return staged
+    words = np.empty((tokens, call.record.meta_words), np.int32)
+    words[:, :topk] = call.topk_copy
+    words[:, topk : 2 * topk] = 0 if call.topk_weights is None else call.topk_weights.view(np.int32)
+    words[:, 2 * topk] = np.arange(first, first + tokens)
+    return words
+
+
+def _send(batch: shmem.Batch, buffer: EPBuffer, call: DispatchCall, beside: I32) -> None:
+    """One record a pair, token by token: a row stays in the cache while it goes to all its ranks."""
+    routing, record = call.routing, call.record
+    first = buffer.rank_idx * call.num_max_tokens
+    _put(batch, buffer, call, beside, (routing.slot + first) * record.nbytes, routing.token, routing.rank)
+    if not call.keep_own:
+        own = len(routing.own_token)
+        targets = np.arange(first, first + own) * record.nbytes
+        _put(batch, buffer, call, beside, targets, routing.own_token, np.full(own, buffer.rank_idx))
+
+
+def _put(
+    batch: shmem.Batch, buffer: EPBuffer, call: DispatchCall, beside: I32, targets: I64, token: I64, pes: I64
+) -> None:
+    """The two parts of a record: the row straight from x, and what travels beside it."""
+    record, width = call.record, 4 * call.record.meta_words
+    batch.put_many(buffer.area, targets, call.x, token * record.row_bytes, record.row_bytes, pes)
+    batch.put_many(buffer.area, targets + record.meta_offset, beside, token * width, width, pes)
 
 
 def epilogue(buffer: EPBuffer, arrived: Arrived) -> tuple[Array, I64, F32 | None, EPHandle]:
@@ -122,38 +134,46 @@ def epilogue(buffer: EPBuffer, arrived: Arrived) -> tuple[Array, I64, F32 | None
     local = call.num_experts // buffer.num_ranks
     ids = meta[:, :topk] - np.int32(buffer.rank_idx * local)
     foreign = ids.view(np.uint32) >= local  # no selection and lower ranks' experts are negative, hence huge
-    ids[foreign] = -1
+    np.copyto(ids, -1, where=foreign)
     weights = None if call.topk_weights is None else meta[:, topk : 2 * topk].view(np.float32).copy()
-    handle = call.handle or _make_handle(buffer, arrived, meta[:, 2 * topk], ids)
+    handle = call.handle or _make_handle(buffer, arrived, meta[:, 2 * topk], foreign)
     if call.statistics is not None:
         np.add(call.statistics, arrived.expert_counts.astype(np.int32), out=call.statistics)
     return recv_x, ids.astype(np.int64), weights, handle
 
 
 def _copy_records(buffer: EPBuffer, arrived: Arrived, recv_x: Array, meta: I32) -> None:
-    record, tokens = arrived.call.record, arrived.call.num_max_tokens
-    meta_bytes = 4 * record.meta_words
+    """Records of other ranks from the receive area; the own ones from there too, or straight from x."""
+    call, record, width = arrived.call, arrived.call.record, 4 * arrived.call.record.meta_words
+    ends = np.cumsum(arrived.counts)
+    starts = ends - arrived.counts
+    places = np.arange(len(meta)) + np.repeat(
+        np.arange(buffer.num_ranks) * call.num_max_tokens - starts, arrived.counts
+    )
+    own = slice(int(starts[buffer.rank_idx]), int(ends[buffer.rank_idx]))
     batch = shmem.Batch()
-    start = 0
-    for source, n in enumerate(arrived.counts.tolist()):
-        stop = start + n
-        if n:
-            region = buffer.area[source * tokens * record.nbytes :][: n * record.nbytes]
-            row, beside = record.row_bytes, region[record.meta_offset :]
-            batch.copy_rows(recv_x[start:stop], None, row, region, None, record.nbytes, row, n)
-            batch.copy_rows(meta[start:stop], None, meta_bytes, beside, None, record.nbytes, meta_bytes, n)
-        start = stop
+    for part in (slice(0, own.start), slice(own.stop, None)) if call.keep_own else (slice(None),):
+        chosen, row = places[part], record.row_bytes
+        batch.copy_rows(recv_x[part], None, row, buffer.area, chosen, record.nbytes, row)
+        beside = buffer.area[record.meta_offset :]
+        batch.copy_rows(meta[part], None, width, beside, chosen, record.nbytes, width)
+    if call.keep_own:
+        token, row = call.routing.own_token, record.row_bytes
+        batch.copy_rows(recv_x[own], None, row, call.x, token, row, row)
+        np.take(arrived.beside, token, axis=0, out=meta[own], mode="clip")
     batch.run()
 
 
-def _make_handle(buffer: EPBuffer, arrived: Arrived, global_ids: I32, ids: I32) -> EPHandle:
+def _make_handle(buffer: EPBuffer, arrived: Arrived, global_ids: I32, foreign: NDArray[np.bool_]) -> EPHandle:
     call, topk = arrived.call, arrived.call.record.num_topk
-    metadata = np.full((len(ids), topk + 2), -1, np.int32)
+    rows = len(global_ids)
+    # As in routing: one assignment a position, in increasing order, leaves the highest.
+    master = np.zeros(rows, np.int32)
+    for k, own in enumerate(~np.ascontiguousarray(foreign.T)):
+        np.copyto(master, k, where=own)
+    metadata = np.full((rows, topk + 2), -1, np.int32)
     metadata[:, 0] = global_ids
-    master = metadata[:, 1]
-    for k in range(topk):
-        np.copyto(master, k, where=ids[:, k] >= 0)
-    master += np.repeat(np.arange(buffer.num_ranks, dtype=np.int32) * topk, arrived.counts)
+    metadata[:, 1] = master + np.repeat(np.arange(buffer.num_ranks) * topk, arrived.counts)
     aligned = [align(n, call.alignment) for n in arrived.expert_counts.tolist()]
     buffer.dispatches += 1
     return EPHandle(
@@ -162,7 +182,7 @@ def _make_handle(buffer: EPBuffer, arrived: Arrived, global_ids: I32, ids: I32) 
         num_max_tokens_per_rank=call.num_max_tokens,
         num_sms=call.num_sms,
         topk_idx=call.topk_idx,
-        num_recv_tokens=len(ids),
+        num_recv_tokens=rows,
         num_recv_tokens_per_expert_list=aligned,
         psum_num_recv_tokens_per_scaleup_rank=np.cumsum(arrived.counts).astype(np.int32),
         psum_num_recv_tokens_per_expert=np.cumsum(aligned).astype(np.int32),

@@ -22,15 +22,15 @@ I64 = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Routing:
-    """T tokens of one rank, n pairs (token, rank), each pair a record.
+    """T tokens of one rank; a record for each of their pairs (token, rank), n of them with another rank.
 
     owner [T,K]            rank of each selection, -1 for none
     master [T,R+1]         highest position of a token's selections on a rank, -1 for none; last column: waste
     expert_counts [E]      selections of each expert
     rank_counts [R]        records to each rank
     slots [T,K]            `rank * Tm + slot` of the record at its master position, -1 elsewhere
-    token, rank, slot [n]  the pairs, token by token, each token beginning with the rank after the own one
-    token_by_rank [n]      the tokens again, rank by rank, in slot order
+    token, rank, slot [n]  the pairs with other ranks, token by token, beginning with the rank after the own
+    own_token              the tokens of the own rank's records, in slot order
     """
 
     owner: I64
@@ -41,11 +41,12 @@ class Routing:
     token: I64
     rank: I64
     slot: I64
-    token_by_rank: I64
+    own_token: I64
 
     @property
     def num_pairs(self) -> int:
-        return len(self.token)
+        """Records to all ranks."""
+        return len(self.token) + len(self.own_token)
 
 
 def route(topk_idx: I64, num_experts: int, num_ranks: int, rank: int, num_max_tokens: int) -> Routing:
@@ -54,24 +55,25 @@ def route(topk_idx: I64, num_experts: int, num_ranks: int, rank: int, num_max_to
     Raises RoutingError for an id outside -1 .. E-1, and for an expert that a token selects twice.
     """
     expert_counts = _count_experts(topk_idx, num_experts)
-    tokens = np.arange(len(topk_idx))
+    tokens, topk = topk_idx.shape
     owner = topk_idx // (num_experts // num_ranks)
-    master = _masters(owner, tokens, num_ranks)
+    master = _masters(owner, num_ranks)
     sent = master[:, :-1] >= 0
     slots = np.cumsum(sent, axis=0, dtype=np.int64)
-    rank_counts = slots[-1].copy() if len(slots) else np.zeros(num_ranks, np.int64)
+    rank_counts = slots[-1].copy() if tokens else np.zeros(num_ranks, np.int64)
     slots -= 1
     # Each rank begins with its neighbour, so that not all write to PE 0 first.
-    order = (np.arange(num_ranks) + rank + 1) % num_ranks
-    pairs = np.flatnonzero(sent[:, order])
-    token = pairs // num_ranks
-    to = order[pairs - token * num_ranks]
+    peers = (np.arange(num_ranks - 1) + rank + 1) % num_ranks
+    pairs = np.flatnonzero(sent[:, peers])
+    token = pairs // max(len(peers), 1)
+    to = peers[pairs - token * len(peers)]
     slot = slots.reshape(-1)[token * num_ranks + to]
-    position = master.reshape(-1)[token * (num_ranks + 1) + to]
-    slot_idx = np.full(topk_idx.shape, -1, np.int32)
-    slot_idx.reshape(-1)[token * topk_idx.shape[1] + position] = rank * num_max_tokens + slot
-    by_rank = np.flatnonzero(np.ascontiguousarray(sent.T)) % max(len(tokens), 1)
-    return Routing(owner, master, expert_counts, rank_counts, slot_idx, token, to, slot, by_rank)
+    own_token = np.flatnonzero(sent[:, rank])
+    slot_idx = np.full((tokens, topk), -1, np.int32)
+    flat, first = slot_idx.reshape(-1), rank * num_max_tokens
+    flat[token * topk + master.reshape(-1)[token * (num_ranks + 1) + to]] = first + slot
+    flat[own_token * topk + master[own_token, rank]] = np.arange(first, first + len(own_token))
+    return Routing(owner, master, expert_counts, rank_counts, slot_idx, token, to, slot, own_token)
 
 
 def _count_experts(topk_idx: I64, num_experts: int) -> I64:
@@ -100,13 +102,12 @@ def _twice(topk_idx: I64) -> str:
     return f"topk_idx[{token}] selects expert {ordered[token, k]} twice: {topk_idx[token].tolist()}"
 
 
-def _masters(owner: I64, tokens: I64, num_ranks: int) -> NDArray[np.int8]:
-    # One assignment a position, in increasing order: inside one no place is written twice, so the last to
-    # write a place is the highest position, whatever order NumPy takes. No selection (-1) falls into the last
-    # column.
-    master = np.full((len(tokens), num_ranks + 1), -1, np.int8)
+def _masters(owner: I64, num_ranks: int) -> NDArray[np.int8]:
+    # One assignment a position, in increasing order: inside one no place is written twice, so the last to write
+    # a place is the highest position, whatever order NumPy takes. No selection (-1) falls into the last column.
+    master = np.full((len(owner), num_ranks + 1), -1, np.int8)
     flat = master.reshape(-1)
-    place = owner + (tokens * (num_ranks + 1))[:, None]
+    place = owner.T + np.arange(len(owner)) * (num_ranks + 1)
     for k in range(owner.shape[1]):
-        flat[place[:, k]] = k
+        flat[place[k]] = k
     return master
