@@ -1,0 +1,1 @@
+"""Tests that run on several PEs: each in every cell (fabric, number of PEs) that has room for it."""

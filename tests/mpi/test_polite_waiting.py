@@ -1,0 +1,122 @@
+"""Waiting is polite: a PE that waits two seconds uses less than 0.1 s of CPU, in every kind of wait.
+
+CPU time is what is measured; the two seconds are slept by the one PE that holds the others back, and by nothing else in
+the suite. Only the largest cell runs this: with fewer PEs than cores a spin would cost nobody anything.
+"""
+
+from __future__ import annotations
+
+import resource
+import time
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import shmem
+
+from .data import everyone
+
+pytestmark = pytest.mark.mpi(min_size=8)
+
+HELD_S = 2.0
+CPU_MAX_S = 0.1
+
+
+def cpu_s() -> float:
+    """CPU time of this process so far, all threads, in user and system mode."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
+
+
+def cost_of(wait: Callable[[], object]) -> float:
+    before, began = cpu_s(), time.monotonic()
+    wait()
+    assert time.monotonic() - began > HELD_S / 2, "it did not wait: this measures nothing"
+    return cpu_s() - before
+
+
+def judge(cost: float | None) -> None:
+    """Compares what every PE that waited used."""
+    costs = everyone(cost)
+    assert max(cost for cost in costs if cost is not None) < CPU_MAX_S, costs
+
+
+def batch_wait(words: np.ndarray) -> Callable[[], object]:
+    batch = shmem.Batch()
+    batch.wait(words, "==", 1)
+    return batch.run
+
+
+def kinds_of_wait(word: np.ndarray, signal: np.ndarray) -> list[Callable[[], object]]:
+    """One for each of PEs 1 to 7."""
+    return [
+        lambda: shmem.wait_until(word[:1], "==", 1),
+        lambda: shmem.wait_until(word[:1].view(np.int32)[:1], "!=", 0),
+        lambda: shmem.wait_until(word[:1], shmem.CMP_GE, 1, timeout=15),
+        lambda: shmem.signal_wait_until(signal, ">", 0),
+        lambda: shmem.signal_wait_until(signal, shmem.CMP_EQ, 1),
+        batch_wait(word[:1]),
+        batch_wait(word),
+    ]
+
+
+@pytest.mark.parametrize("view", [False, True], ids=["", "while a ptr view exists"])
+def test_waits_for_words(view):
+    """Seven kinds at once, one on each PE; PE 0 stores late. The last of them waits for several words."""
+    n, me = shmem.n_pes(), shmem.my_pe()
+    words, signal = shmem.zeros(4, np.int64), shmem.zeros(1, np.uint64)
+    seen = shmem.ptr(words, (me + 1) % n) if view else None
+    shmem.barrier_all()
+    cost = None
+    if me == 0:
+        time.sleep(HELD_S)
+        for pe in range(n):
+            for i in range(4):
+                shmem.atomic_set(words[i : i + 1], 1, pe)
+            shmem.signal_add(signal, 1, pe)
+    else:
+        kinds = kinds_of_wait(words, signal)
+        cost = cost_of(kinds[(me - 1) % len(kinds)])
+    judge(cost)
+    assert seen is None or seen.tolist() == [1] * 4
+    shmem.barrier_all()
+    shmem.free(signal)
+    shmem.free(words)
+
+
+def batch_barrier() -> None:
+    batch = shmem.Batch()
+    batch.barrier()
+    batch.run()
+
+
+COLLECTIVE = {
+    "barrier_all": shmem.barrier_all,
+    "sync_all": shmem.sync_all,
+    "barrier": shmem.barrier,
+    "sync": shmem.sync,
+    "batch": batch_barrier,
+    "zeros": lambda: shmem.free(shmem.zeros(8)),
+}
+
+
+@pytest.mark.parametrize("name", COLLECTIVE)
+def test_waits_for_all_pes(name):
+    shmem.barrier_all()
+    if shmem.my_pe() == 0:
+        time.sleep(HELD_S)
+        COLLECTIVE[name]()
+        judge(None)
+    else:
+        judge(cost_of(COLLECTIVE[name]))
+
+
+def test_free_waits_politely():
+    x = shmem.zeros(8)
+    if shmem.my_pe() == 0:
+        time.sleep(HELD_S)
+        shmem.free(x)
+        judge(None)
+    else:
+        judge(cost_of(lambda: shmem.free(x)))
