@@ -24,9 +24,7 @@ class EventOverlap:
 
     def current_stream_wait(self, release_handle: bool = False) -> object:
         """Waits for the event on the caller's current stream. Raises EventError: there is none."""
-        raise EventError(
-            "this call was synchronous: its results are complete, and there is no event to wait for"
-        )
+        raise EventError("this call was synchronous: its results are complete, and there is no event to wait for")
 
     def wait(self) -> object:
         """The same as `current_stream_wait()`."""

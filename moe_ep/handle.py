@@ -55,9 +55,7 @@ class EPHandle:
     num_expanded_tokens: int = 0
     token_metadata_at_forward: None = None  # hybrid mode only
     channel_linked_list: None = None  # hybrid mode only
-    cached_recv_src_metadata_before_sort: None = (
-        None  # rows arrive sorted: a buffer that sorts has no other order
-    )
+    cached_recv_src_metadata_before_sort: None = None  # rows arrive sorted: a buffer that sorts has no other order
     _buffer: EPBuffer = field(kw_only=True)
     _serial: int = field(kw_only=True)  # the buffer's how-many-th dispatch made it: the same on every rank
     _routing: Routing = field(kw_only=True)
@@ -87,9 +85,7 @@ class EPHandle:
     def check_usable(self, buffer: EPBuffer) -> None:
         """Raises HandleError if the handle is another buffer's, or if its `topk_idx` was changed since."""
         if self._buffer is not buffer:
-            raise HandleError(
-                "this handle was made by another buffer: a handle serves the buffer that made it"
-            )
+            raise HandleError("this handle was made by another buffer: a handle serves the buffer that made it")
         if not np.array_equal(self.topk_idx, self._topk_copy):
             token, k = np.argwhere(self.topk_idx != self._topk_copy)[0]
             raise HandleError(

@@ -88,9 +88,7 @@ def dispatch_bytes(record: DispatchRecord, num_ranks: int, num_max_tokens: int) 
     return record.nbytes * num_max_tokens * num_ranks
 
 
-def combine_bytes(
-    record: CombineRecord, num_ranks: int, num_max_tokens: int, multiple_reduction: bool
-) -> int:
+def combine_bytes(record: CombineRecord, num_ranks: int, num_max_tokens: int, multiple_reduction: bool) -> int:
     """Receive area of a direct combine: `recv[slots][Tm]`."""
     return record.nbytes * num_max_tokens * combine_slots(num_ranks, record.num_topk, multiple_reduction)
 
@@ -126,9 +124,7 @@ def buffer_size_hint(
     `num_topk=0` sizes for 32. Raises ArgumentError if a number is out of range. Contract, section 6.
     """
     if num_max_tokens <= 0 or hidden <= 0:
-        raise ArgumentError(
-            f"num_max_tokens_per_rank={num_max_tokens} and hidden={hidden} size a buffer: both are > 0"
-        )
+        raise ArgumentError(f"num_max_tokens_per_rank={num_max_tokens} and hidden={hidden} size a buffer: both are > 0")
     if not 0 <= num_topk <= MAX_TOPK:
         raise ArgumentError(f"num_topk={num_topk}: 1 to {MAX_TOPK}, or 0 to size for {MAX_TOPK}")
     topk = num_topk or MAX_TOPK
@@ -144,9 +140,7 @@ def buffer_size_hint(
 def _direct_bytes(
     domain: Domain, sent: DispatchRecord, returned: CombineRecord, tokens: int, multiple: bool
 ) -> tuple[int, int]:
-    staged = (
-        0 if domain.reachable else 1
-    )  # what loads and stores do not reach is sent from a copy in the buffer
+    staged = 0 if domain.reachable else 1  # what loads and stores do not reach is sent from a copy in the buffer
     sent_bytes = sent.nbytes * tokens * (domain.ranks + staged)
     slots = combine_slots(domain.ranks, returned.num_topk, multiple)
     copies = staged * domain.ranks * (1 if multiple else returned.num_topk)

@@ -25,9 +25,7 @@ MAX_BLOCKS = 4
 def _idle_references() -> int:
     blocks = [np.empty(1, np.uint8)]
     i = 0
-    return sys.getrefcount(
-        blocks[i]
-    )  # written as in _idle below: what a block shows that only its list holds
+    return sys.getrefcount(blocks[i])  # written as in _idle below: what a block shows that only its list holds
 
 
 _IDLE = _idle_references()

@@ -230,9 +230,7 @@ def test_combine_gives_the_oracles_sums_and_weights(case, num_biases):
     experts = case.per_rank * ranks
     received = reference.dispatch(xs, idxs, weights, experts, TM)
     ys = [rows(np.random.default_rng([1, r]), len(one.rows), case.hidden) for r, one in enumerate(received)]
-    carried = [
-        np.random.default_rng([2, r]).random((len(y), case.topk), np.float32) for r, y in enumerate(ys)
-    ]
+    carried = [np.random.default_rng([2, r]).random((len(y), case.topk), np.float32) for r, y in enumerate(ys)]
     biases = [
         tuple(rows(np.random.default_rng([3, r, b]), len(x), case.hidden) for b in range(num_biases))
         for r, x in enumerate(xs)
@@ -305,8 +303,7 @@ def test_two_dispatches_of_the_same_input_are_identical():
     xs, idxs, weights = case.draw()
     with buffer_for(case) as buffer:
         first, second = (
-            buffer.dispatch(xs[me], idxs[me], weights[me], num_experts=case.per_rank * shmem.n_pes())
-            for _ in range(2)
+            buffer.dispatch(xs[me], idxs[me], weights[me], num_experts=case.per_rank * shmem.n_pes()) for _ in range(2)
         )
     for a, b in zip(first[:3], second[:3], strict=True):
         same(a, b, "repeated")
