@@ -391,10 +391,12 @@ def _contract(rows: F32, table: F32) -> F32:
     An element is touched by its own row and column only; nothing else could change its bits.
     """
     acc = np.zeros((table.shape[1], rows.shape[0]), np.float32)
+    product = np.zeros_like(acc)
     columns = np.ascontiguousarray(rows.T)
     with np.errstate(over="ignore", invalid="ignore"):
         for c in range(table.shape[0]):
-            acc += table[c][:, None] * columns[c]
+            np.multiply(table[c][:, None], columns[c], out=product)
+            acc += product
     return np.ascontiguousarray(acc.T)
 
 

@@ -40,7 +40,7 @@ def demo(
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of every table.")] = 0,
     tokens: Annotated[int | None, typer.Option(help="Take only the first so many tokens.")] = None,
-    repeat: Annotated[int, typer.Option(help="Timed repetitions of the layer.")] = 5,
+    repeat: Annotated[int, typer.Option(help="Timed repetitions of the layer.")] = 3,
     out: Annotated[Path | None, typer.Option(help="Folder for demo.json. [default: $SHMEMU_OUT, or out]")] = None,
 ) -> None:
     """Run a mixture-of-experts layer over expert parallelism and compare it with an oracle, bit for bit."""

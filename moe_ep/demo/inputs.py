@@ -25,6 +25,7 @@ BF16 = np.dtype(ml_dtypes.bfloat16)
 MAX_TOKENS = 65536  # beyond it the embedding repeats, and a laptop's patience ends
 MAX_RANKS, MAX_EXPERTS, MAX_LOCAL_EXPERTS, MAX_TOPK, MAX_HIDDEN = 1024, 2048, 512, 32, 8192
 HIDDEN_STEP = 256  # combine's rule for the width of a row
+INNER = 32  # of an expert: narrow, since it is computed by columns and without a BLAS
 
 
 class BadInput(Exception):
@@ -121,7 +122,7 @@ def prepare(
         raise BadInput(f"--topk {topk} is more than the {experts} experts there are")
     if not 0 < hidden <= MAX_HIDDEN or hidden % HIDDEN_STEP:
         raise BadInput(f"a hidden size of {hidden} is not a multiple of {HIDDEN_STEP} up to {MAX_HIDDEN}")
-    shape = Shape(experts, topk, hidden, max(16, hidden // 32), seed)
+    shape = Shape(experts, topk, hidden, INNER, seed)
     return Job(pes, shape, content, trace, repeat, source)
 
 

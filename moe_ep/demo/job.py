@@ -1,17 +1,19 @@
 """What each rank of ``shmemu demo`` runs: ``python -m moe_ep.demo.job FOLDER``, a job checked before.
 
-The layer runs once to warm up and then as often as asked, each phase timed after a barrier. Results lie in
-symmetric arrays, so that rank 0 gets those of every rank, computes the oracle from the text and the seed
-alone, compares bit for bit and writes ``FOLDER/report.json``. The launcher shows it and sets the exit code.
+The layer runs once to warm up and then as often as asked, each phase timed after a barrier; what takes
+milliseconds, the exchange, runs several times in each. Results lie in symmetric arrays, so that rank 0 gets
+those of every rank, computes the oracle from the text and the seed alone, compares bit for bit and writes
+``FOLDER/report.json``. The launcher shows it and sets the exit code.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +27,16 @@ from moe_ep.demo import model
 from moe_ep.demo.inputs import Job
 from moe_ep.demo.report import LEDGERS, PHASES, SCHEMA, load_of, phase_rows
 from moe_ep.layout import Domain, buffer_size_hint
+from shmem.errors import ShmemTimeout
 from shmem.progress import Progress
 
 BF16 = np.dtype(ml_dtypes.bfloat16)
 Array = NDArray[Any]
 Results = dict[str, Array]
 EXCHANGES = ("dispatch", "combine")  # the phases with a ledger
+PATIENCE_S = 5.0  # of one wait for the oracle
+EXCHANGE_RUNS = 8  # of one layer
+STEPS = {"embed": 1, "gate": 3, "dispatch": 1, "experts": 30, "combine": 1, "oracle": 2}  # of the progress bar, by cost
 
 
 def result_layout(job: Job) -> dict[str, tuple[tuple[int, ...], Any]]:
@@ -42,9 +48,10 @@ def result_layout(job: Job) -> dict[str, tuple[tuple[int, ...], Any]]:
         "topk_idx": ((most, shape.topk), np.int64),
         "topk_weights": ((most, shape.topk), np.float32),
         "counts": ((shape.experts // job.pes,), np.int32),
-        "times_us": ((job.repeat, len(PHASES)), np.float64),
+        "times_us": ((job.repeat, EXCHANGE_RUNS, len(PHASES)), np.float64),
         "bytes": ((len(EXCHANGES), len(LEDGERS)), np.int64),
         "unstable": ((1,), np.int64),
+        "judged": ((1,), np.int64),
     }
 
 
@@ -97,36 +104,37 @@ class Rank:
 
     def run(self) -> None:
         """The layer, ``repeat`` times after a first one that isn't timed; leaves all in ``results``."""
-        previous: Array | None = None
         for repetition in range(-1, self.job.repeat):
-            outputs = self.layer(repetition)
-            if previous is not None and not np.array_equal(outputs.view(np.uint16), previous.view(np.uint16)):
-                self.results["unstable"][0] = 1
-            previous = outputs
+            clock = Clock(self.progress)
+            self.layer(clock)
+            if repetition >= 0:
+                self.results["times_us"][repetition] = clock.table()
 
-    def layer(self, repetition: int) -> Array:
-        """The layer once; returns the own tokens' outputs, ``[T,H]`` bf16."""
-        clock = Clock(self.progress)
-        with clock:
+    def layer(self, clock: Clock) -> None:
+        """The layer once; its exchange is repeated and must give the same bits each time."""
+        experts = self.job.shape.experts
+        with clock("embed"):
             x = self.embed()
-        with clock:
+        with clock("gate"):
             idx, weights = self.route(x)
-        with clock:
-            recv_x, recv_idx, recv_weights, handle, _ = self.buffer.dispatch(
-                x, idx, weights, num_experts=self.job.shape.experts
-            )
-        assert recv_weights is not None, "weights were sent"
+        with clock("dispatch"):
+            recv_x, recv_idx, recv_weights, handle, _ = self.buffer.dispatch(x, idx, weights, num_experts=experts)
         self._count("dispatch", self.buffer.last_traffic)
-        with clock:
+        assert recv_weights is not None, "weights were sent"
+        with clock("experts"):
             y = model.rank_rows(recv_x, recv_idx, recv_weights, self.experts)
-        with clock:
+        with clock("combine"):
             outputs, carried, _ = self.buffer.combine(y, handle, topk_weights=recv_weights)
-        assert carried is not None, "weights were given"
         self._count("combine", self.buffer.last_traffic)
-        if repetition >= 0:
-            self.results["times_us"][repetition] = clock.times_us
+        assert carried is not None, "weights were given"
+        for _ in range(EXCHANGE_RUNS - 1):
+            with clock("dispatch"):
+                self.buffer.dispatch(x, idx, weights, num_experts=experts)
+            with clock("combine"):
+                again, _, _ = self.buffer.combine(y, handle, topk_weights=recv_weights)
+            if again.tobytes() != outputs.tobytes():
+                self.results["unstable"][0] = 1
         self._keep(handle, outputs=outputs, carried=carried, topk_idx=idx, topk_weights=weights)
-        return outputs
 
     def _count(self, exchange: str, traffic: Traffic | None) -> None:
         assert traffic is not None, "the buffer counts every exchange"
@@ -149,6 +157,19 @@ class Rank:
         shmem.barrier_all()
         return gathered
 
+    def dismiss(self) -> None:
+        """On rank 0: tells the others that it has judged their results."""
+        for pe in range(1, self.job.pes):
+            shmem.p(self.results["judged"], 1, pe)
+
+    def wait_for_verdict(self) -> None:
+        """On the others: waits for that, however long rank 0 computes. A barrier has a deadline, and after 10 s
+        each of them would say on stderr that rank 0 is late."""
+        judged = self.results["judged"]
+        while not shmem.test(judged, "==", 1):
+            with contextlib.suppress(ShmemTimeout):
+                shmem.wait_until(judged, "==", 1, timeout=PATIENCE_S)
+
     def close(self) -> None:
         """Frees what the rank has in the heap. Collective."""
         self.buffer.destroy()
@@ -157,20 +178,27 @@ class Rank:
 
 
 class Clock:
-    """``with clock:`` times one phase after a barrier: none pays for the imbalance of the one before."""
+    """``with clock(phase):`` times a phase after a barrier: none pays for the imbalance of the one before."""
 
     def __init__(self, progress: Progress) -> None:
         self.progress = progress
-        self.times_us: list[float] = []
+        self.times_us: dict[str, list[float]] = {phase: [] for phase in PHASES}
 
-    def __enter__(self) -> None:
-        self.progress.now(PHASES[len(self.times_us)])
+    @contextlib.contextmanager
+    def __call__(self, phase: str) -> Iterator[None]:
+        self.progress.now(phase)
         shmem.barrier_all()
-        self._started_ns = time.perf_counter_ns()
+        started_ns = time.perf_counter_ns()
+        yield
+        self.times_us[phase].append((time.perf_counter_ns() - started_ns) / 1000)
+        self.progress.advance(STEPS[phase])
 
-    def __exit__(self, *_: object) -> None:
-        self.times_us.append((time.perf_counter_ns() - self._started_ns) / 1000)
-        self.progress.advance()
+    def table(self) -> Array:
+        """``[EXCHANGE_RUNS, phases]``: the times in us, NaN for what ran less often."""
+        table = np.full((EXCHANGE_RUNS, len(PHASES)), np.nan)
+        for column, times in enumerate(self.times_us.values()):
+            table[: len(times), column] = times
+        return table
 
 
 def judge(job: Job, gathered: list[Results], progress: Progress) -> str | None:
@@ -182,7 +210,7 @@ def judge(job: Job, gathered: list[Results], progress: Progress) -> str | None:
     shape = job.shape
     sizes = (job.pes, shape.experts, shape.topk, shape.hidden, shape.inner)
     progress.now("oracle")
-    want = reference.moe_layer(job.text, shape.seed, *sizes, trace, lambda *_: progress.advance())
+    want = reference.moe_layer(job.text, shape.seed, *sizes, trace, lambda *_: progress.advance(STEPS["oracle"]))
     checks: list[tuple[str, Sequence[Array], str]] = [
         ("topk_idx", want.topk_idxs, "token position"),
         ("topk_weights", want.topk_weights, "token position"),
@@ -213,7 +241,7 @@ def report_of(job: Job, gathered: list[Results], difference: str | None) -> dict
         "shape": {name: getattr(shape, name) for name in ("experts", "topk", "hidden", "inner", "seed")},
         "versions": {"python": sys.version.split()[0], "numpy": np.__version__},
         "phases": phase_rows(
-            np.concatenate([results["times_us"] for results in gathered]),
+            np.concatenate([results["times_us"].reshape(-1, len(PHASES)) for results in gathered]),
             dict(zip(EXCHANGES, ledgers, strict=True)),
         ),
         "tokens_per_expert": load_of(np.concatenate([results["counts"] for results in gathered])),
@@ -223,8 +251,9 @@ def report_of(job: Job, gathered: list[Results], difference: str | None) -> dict
 
 
 def steps(job: Job) -> int:
-    """Steps of the progress bar: phases of each repetition, then experts of the oracle."""
-    return (job.repeat + 1) * len(PHASES) + job.shape.experts
+    """Steps of the progress bar: those of each layer, then the experts of the oracle."""
+    layer = sum(STEPS[phase] * (EXCHANGE_RUNS if phase in EXCHANGES else 1) for phase in PHASES)
+    return (job.repeat + 1) * layer + job.shape.experts * STEPS["oracle"]
 
 
 def main(folder: Path) -> None:
@@ -242,7 +271,9 @@ def main(folder: Path) -> None:
         unfinished = folder / "report.json.part"
         unfinished.write_text(json.dumps(report, indent=1))
         os.replace(unfinished, folder / "report.json")
-    shmem.barrier_all()
+        rank.dismiss()
+    else:
+        rank.wait_for_verdict()
     rank.close()
     progress.close()
     shmem.finalize()

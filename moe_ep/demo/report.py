@@ -27,9 +27,10 @@ def percentile(samples: Sequence[float], share: float) -> float:
 
 
 def phase_rows(times_us: NDArray[np.float64], ledger: Mapping[str, NDArray[np.int64]]) -> list[dict[str, Any]]:
-    """One row a phase: ``times_us [samples, phases]`` of all ranks, ``ledger[phase] [4]`` in bytes."""
+    """One row a phase: ``times_us [n, phases]`` of all ranks, NaN = none; ``ledger[phase] [4]`` in bytes."""
     rows = []
-    for phase, samples in zip(PHASES, times_us.T.tolist(), strict=True):
+    for phase, column in zip(PHASES, times_us.T, strict=True):
+        samples = column[~np.isnan(column)].tolist()
         counted = ledger.get(phase)
         rows.append(
             {

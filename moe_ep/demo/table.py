@@ -25,6 +25,12 @@ def human_bytes(count: int) -> str:
     return f"{count} B" if unit == "B" else f"{size:.1f} {unit}"
 
 
+def human_ms(time_us: float) -> str:
+    """Microseconds as milliseconds, to the microsecond or to four digits."""
+    ms = time_us / 1000
+    return f"{ms:.{3 if ms < 10 else 2 if ms < 100 else 1 if ms < 1000 else 0}f}"
+
+
 def render(report: dict[str, Any], console: Console) -> None:
     """Prints the report; nothing in it is parsed as markup."""
     shape = report["shape"]
@@ -42,13 +48,13 @@ def render(report: dict[str, Any], console: Console) -> None:
 
 def _phases(report: dict[str, Any]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("phase")
+    table.add_column("phase", no_wrap=True)
     for heading in ("p50 ms", "p99 ms", "logical", "physical", "wire", "DeepEP's"):
         table.add_column(heading, justify="right", no_wrap=True)
     for row in report["phases"]:
         counted = row["bytes"]
         sizes = [human_bytes(counted[name]) for name in LEDGERS] if counted else ["-"] * len(LEDGERS)
-        table.add_row(row["phase"], f"{row['p50'] / 1000:.3f}", f"{row['p99'] / 1000:.3f}", *sizes)
+        table.add_row(row["phase"], human_ms(row["p50"]), human_ms(row["p99"]), *sizes)
     return table
 
 

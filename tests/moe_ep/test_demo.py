@@ -256,8 +256,13 @@ def test_bytes_for_people() -> None:
     assert [table.human_bytes(n) for n in counts] == shown
 
 
+def test_times_for_people() -> None:
+    shown = [table.human_ms(t) for t in (0.4, 1234.5, 12345.6, 123456.7, 1234567.8)]
+    assert shown == ["0.000", "1.234", "12.35", "123.5", "1235"]
+
+
 def example(**changes: Any) -> dict[str, Any]:
-    times = np.full((8, len(report.PHASES)), 123456.789)
+    times = np.full((8, len(report.PHASES)), 123456789.0)
     ledger = {"dispatch": np.array([10**12] * 4), "combine": np.array([0, 1, 2, 3])}
     return {
         "source": "/a/rather/long/path/to/some/[bold]text.txt",
@@ -281,9 +286,10 @@ def test_the_table_fits_80_columns_and_any_encoding(encoding: str) -> None:
     assert max(len(line) for line in lines) <= 80
     assert "[bold]text.txt" in "".join(lines)
     rows = [line.replace("|", " ").split() for line in lines]
-    assert ["dispatch", "123.457", "123.457", *["931.3", "GiB"] * 4] in rows
-    assert ["combine", "123.457", "123.457", "0", "B", "1", "B", "2", "B", "3", "B"] in rows
+    assert ["dispatch", "123457", "123457", *["931.3", "GiB"] * 4] in rows
+    assert ["combine", "123457", "123457", "0", "B", "1", "B", "2", "B", "3", "B"] in rows
     assert "tokens per expert: min 3, mean 5.0, max 8" in lines
+    assert "…" not in "".join(lines)
     assert lines[-1] == "result: equals the oracle bit for bit"
     assert "\x1b" not in raw.getvalue().decode(encoding)
 
@@ -341,7 +347,7 @@ def test_the_demo_equals_the_oracle(pes: int, tmp_path: Path) -> None:
     saved = json.loads((tmp_path / "out" / "demo.json").read_text())
     assert (saved["schema"], saved["equal"], saved["pes"]) == ("shmemu-demo/1", True, pes)
     assert saved["tokens"] == len(TEXT.encode())
-    assert [row["samples"] for row in saved["phases"]] == [2 * pes] * 5
+    assert [row["samples"] for row in saved["phases"]] == [2 * pes * runs for runs in (1, 1, 8, 1, 8)]
     assert not list((tmp_path / "out").glob("*.part"))
 
 
