@@ -67,7 +67,7 @@ struct sm_pe {
     int waiting, slot, leader;              /* a barrier that this PE has entered and not left yet */
     int differed;                           /* it is complete, and that the calls differed is still to be told */
     uint32_t gen;
-    _Atomic uint64_t sleeps, wakes, woken;
+    _Atomic uint64_t sleeps, wakes, woken, missed;
 };
 
 static inline void sm_pause(void) {

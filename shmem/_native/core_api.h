@@ -18,6 +18,7 @@ typedef struct {
 
 typedef struct {
     uint64_t sleeps, wakes, woken;      /* futex waits entered, wake calls made, waiters those calls woke */
+    uint64_t missed;                    /* waits that found their word only when a sleep's cap was over */
 } sm_counts;
 
 typedef struct sm_pe sm_pe;

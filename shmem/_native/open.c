@@ -131,6 +131,7 @@ void sm_counts_read(const sm_pe *p, sm_counts *out) {
     out->sleeps = atomic_load(&p->sleeps);
     out->wakes = atomic_load(&p->wakes);
     out->woken = atomic_load(&p->woken);
+    out->missed = atomic_load(&p->missed);
 }
 
 void sm_set_viewed(sm_pe *p, int pe) {

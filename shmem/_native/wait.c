@@ -93,12 +93,18 @@ int sm_wait(sm_pe *p, const void *word, int kind, int cmp, uint64_t value, int64
     sm_head *h = p->head[p->me];
     sm_bucket *b = &h->buckets[((uint64_t)((const char *)word - p->base) >> 3) % SM_BUCKETS];
     int64_t now = sm_now_ns(), end = timeout_ns > INT64_MAX - now ? INT64_MAX : now + timeout_ns, looked = now;
-    int known_dead = p->any_dead, status = SM_TIMEOUT;
+    int known_dead = p->any_dead, status = SM_TIMEOUT, slept = 0;
+    uint32_t seen = 0;
     atomic_fetch_add(&b->sleepers, 1);
     atomic_fetch_add(&h->sleepers, 1);
     for (;;) {
-        uint32_t seen = atomic_load(&b->seq);
-        if (sm_test(word, kind, cmp, value)) { status = SM_OK; break; }
+        uint32_t last = seen;
+        seen = atomic_load(&b->seq);
+        if (sm_test(word, kind, cmp, value)) {
+            if (slept == ETIMEDOUT && seen == last) atomic_fetch_add_explicit(&p->missed, 1, memory_order_relaxed);
+            status = SM_OK;
+            break;
+        }
         now = sm_now_ns();
         if (now >= end) break;
         if (p->survive && now - looked >= CAP_NS) {
@@ -106,7 +112,8 @@ int sm_wait(sm_pe *p, const void *word, int kind, int cmp, uint64_t value, int64
             if (sm_find_dead(p) > known_dead) { status = SM_DIED; break; }
         }
         int64_t cap = atomic_load_explicit(&h->viewed, memory_order_relaxed) ? CAP_VIEWED_NS : CAP_NS;
-        if (sm_futex_sleep(p, &b->seq, seen, end - now < cap ? end - now : cap) == EINTR) {
+        slept = sm_futex_sleep(p, &b->seq, seen, end - now < cap ? end - now : cap);
+        if (slept == EINTR) {
             status = sm_test(word, kind, cmp, value) ? SM_OK : SM_INTERRUPTED;
             break;
         }

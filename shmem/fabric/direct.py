@@ -115,10 +115,11 @@ class DirectFabric:
         return [pe for pe in range(self.n) if self.lib.sm_alive(self.pe, pe) == 3]
 
     def counts(self) -> dict[str, int]:
-        """Sleeps entered, wake calls made and waiters woken by this PE, since init."""
+        """Since init, of this PE: sleeps entered, wake calls made, waiters those woke, and wake-ups missed (waits that
+        found their word only when the cap of a sleep was over: a store that wakes nobody, or a fault)."""
         counts = self.ffi.new("sm_counts *")
         self.lib.sm_counts_read(self.pe, counts)
-        return {"sleeps": counts.sleeps, "wakes": counts.wakes, "woken": counts.woken}
+        return {name: int(getattr(counts, name)) for name in ("sleeps", "wakes", "woken", "missed")}
 
     def close(self) -> None:
         """The C fronts stop; windows and tables stay, since arrays and the exit handler use them."""
