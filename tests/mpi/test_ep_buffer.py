@@ -312,6 +312,30 @@ def test_two_dispatches_of_the_same_input_are_identical():
 
 
 @pytest.mark.mpi
+@pytest.mark.parametrize("case", CASES[:5], ids=lambda case: case.name)
+def test_own_rows_arrive_alike_from_x_and_through_the_receive_area(case):
+    me, ranks = shmem.my_pe(), shmem.n_pes()
+    xs, idxs, weights = case.draw()
+    experts = case.per_rank * ranks
+    expected = reference.dispatch(xs, idxs, weights, experts, TM)[me]
+    with buffer_for(case) as buffer:
+        for keep_own in (False, True, False):
+            buffer.keep_own = keep_own
+            *got, handle, _ = buffer.dispatch(xs[me], idxs[me], weights[me], num_experts=experts)
+            check_received(expected, got, handle, f"keep_own={keep_own}")
+
+
+@pytest.mark.mpi
+def test_count_words_are_zero_again_after_a_dispatch():
+    right = arguments(CASES[0])
+    with buffer_for(CASES[0]) as buffer:
+        assert not buffer.words.any()
+        buffer.dispatch(**right)
+        buffer.barrier()  # nobody else writes here now
+        assert not buffer.words.any()
+
+
+@pytest.mark.mpi
 def test_outputs_belong_to_the_caller_and_survive_later_calls():
     """Memory of outputs is used again only when nobody holds any part of it. Large enough to be pooled."""
     me, ranks = shmem.my_pe(), shmem.n_pes()
