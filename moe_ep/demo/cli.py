@@ -1,7 +1,7 @@
 """``shmemu demo``: checks what it is given, launches the ranks, shows their report.
 
 Exit codes: 0 the result equals the oracle bit for bit, 1 it doesn't or the job failed, 2 wrong use or bad
-input, with one sentence on stderr and nothing started.
+input or no room for the heaps, with one sentence on stderr.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from moe_ep.demo.inputs import Job
 
 PROGRAM = ("-m", "moe_ep.demo.job")
+SIGNALLED = 128  # and above: exit codes of a job that a signal ended
 
 
 def register(app: typer.Typer) -> None:
@@ -50,8 +51,7 @@ def demo(
         job = prepare(pes, text, routing, experts, topk, hidden, seed, tokens, repeat)
         folder = output_folder(out)
     except BadInput as error:
-        sys.stderr.write(f"shmemu demo: {error}\n")
-        raise typer.Exit(2) from None
+        raise typer.Exit(_say(str(error), 2)) from None
     raise typer.Exit(run_demo(job, folder))
 
 
@@ -82,16 +82,24 @@ def run_demo(job: Job, out: Path, program: Sequence[str] | None = None) -> int:
     from shmem.launch import run_job
 
     with tempfile.TemporaryDirectory(prefix="shmemu-demo-") as name:
-        job.save(Path(name))
+        folder = Path(name)
+        job.save(folder)
         status = run_job(job.pes, [*(program or PROGRAM), name])
-        written = Path(name) / "report.json"
-        if status != 0 or not written.exists():
-            sys.stderr.write(f"shmemu demo: the job ended with status {status} and without a result\n")
-            return status if status > 2 else 1
-        text = written.read_text()
+        if (folder / "refused").exists():
+            return _say((folder / "refused").read_text(), 2)
+        if status >= SIGNALLED:  # the user, or who else ended the job, knows
+            return status
+        if status != 0 or not (folder / "report.json").exists():
+            return _say(f"the job ended with status {status} and without a result", 1)
+        text = (folder / "report.json").read_text()
     unfinished = out / "demo.json.part"
     unfinished.write_text(text)
     os.replace(unfinished, out / "demo.json")
     report = json.loads(text)
     render(report, Console())
     return 0 if report["equal"] else 1
+
+
+def _say(sentence: str, status: int) -> int:
+    sys.stderr.write(f"shmemu demo: {sentence}\n")
+    return status

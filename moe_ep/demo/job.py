@@ -27,13 +27,15 @@ from moe_ep.demo import model
 from moe_ep.demo.inputs import Job
 from moe_ep.demo.report import LEDGERS, PHASES, SCHEMA, load_of, phase_rows
 from moe_ep.layout import Domain, buffer_size_hint
-from shmem.errors import ShmemTimeout
+from shmem.errors import HeapExhausted, ShmemTimeout
 from shmem.progress import Progress
+from shmem.rank import number
 
 BF16 = np.dtype(ml_dtypes.bfloat16)
 Array = NDArray[Any]
 Results = dict[str, Array]
 EXCHANGES = ("dispatch", "combine")  # the phases with a ledger
+HEAP_ROUNDING = 256 << 10  # count words of the buffer, and what blocks lose to alignment
 PATIENCE_S = 5.0  # of one wait for the oracle
 EXCHANGE_RUNS = 8  # of one layer
 STEPS = {"embed": 1, "gate": 3, "dispatch": 1, "experts": 30, "combine": 1, "oracle": 2}  # of the progress bar, by cost
@@ -65,7 +67,7 @@ def heap_bytes(job: Job) -> int:
     """Bytes of symmetric heap that a rank needs: the buffer, the results, and room for rounding."""
     buffer = buffer_size_hint(Domain(1, job.pes), most_tokens(job), job.shape.hidden, job.shape.topk)
     sizes = [np.prod(extent) * np.dtype(dtype).itemsize for extent, dtype in result_layout(job).values()]
-    return buffer + int(sum(sizes)) + (1 << 20)
+    return buffer + int(sum(sizes)) + HEAP_ROUNDING
 
 
 class Rank:
@@ -257,9 +259,17 @@ def steps(job: Job) -> int:
 
 
 def main(folder: Path) -> None:
-    """Runs the job in ``folder`` on this rank. Collective; rank 0 leaves ``report.json`` there, whole."""
+    """Runs the job in ``folder`` on this rank. Collective; rank 0 leaves ``report.json`` there, whole.
+
+    If the machine has no room for the heaps, ``refused`` with the reason instead.
+    """
     job = Job.load(folder)
-    shmem.init(heap_size=heap_bytes(job))
+    try:
+        shmem.init(heap_size=heap_bytes(job))
+    except HeapExhausted as error:  # raised on every rank
+        if number() == 0:
+            (folder / "refused").write_text(f"{error}, or take fewer --tokens")
+        return
     if shmem.n_pes() != job.pes:
         raise SystemExit(f"the job in {folder} is for {job.pes} PEs, this one has {shmem.n_pes()}")
     progress = Progress(steps(job))

@@ -1,6 +1,7 @@
 """The demo's job on a buffer with one planted fault on the last rank, named by ``DEMO_TEST_FAULT``.
 
-``outputs``, ``weights`` and ``received`` flip one bit of what combine or dispatch returned; ``raise`` raises.
+``outputs``, ``weights`` and ``received`` flip one bit of what combine or dispatch returned; ``raise`` raises;
+``heap`` asks for more than any machine has, on all ranks.
 """
 
 from __future__ import annotations
@@ -47,4 +48,6 @@ class Faulty(EPBuffer):
 
 if __name__ == "__main__":
     job.EPBuffer = Faulty  # type: ignore[misc]
+    if FAULT == "heap":
+        job.heap_bytes = lambda _: 1 << 50
     job.main(Path(sys.argv[1]))

@@ -400,6 +400,14 @@ def test_a_rank_that_raises_ends_the_demo(tmp_path: Path, monkeypatch: pytest.Mo
     assert not (tmp_path / "out" / "demo.json").exists()
 
 
+def test_a_machine_without_room_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DEMO_TEST_FAULT", "heap")
+    done = demo("-n", "2", *SMALL, cwd=tmp_path, program=str(FAULTY))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.splitlines()[-1].startswith("shmemu demo: a heap of 1024T")
+    assert "Traceback" not in done.stderr
+
+
 def test_bad_input_through_the_real_command(tmp_path: Path) -> None:
     done = demo("-n", "2", "--experts", "63", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
