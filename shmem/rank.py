@@ -9,9 +9,11 @@ nor NumPy.
 from __future__ import annotations
 
 import atexit
+import ctypes
 import faulthandler
 import os
 import runpy
+import signal
 import sys
 from types import TracebackType
 from typing import NoReturn
@@ -107,6 +109,11 @@ def _failed(error: BaseException) -> int:
 
 def main() -> None:
     """Runs the program of sys.argv. A failure of it is shown with the PE's number and ends the whole job."""
+    if os.environ.get("SHMEMU_ON_DEATH") == "survive" and any(name in os.environ for name in RANK_VARIABLES):
+        _hide_death()
+    if number() != 0:  # mpiexec feeds PE 0 only; MPICH lets the others wait for their stdin for ever
+        with open(os.devnull) as nothing:
+            os.dup2(nothing.fileno(), 0)
     pid = os.getpid()
     note("pid", pid, start_time(pid))
     if sys.stderr is not None:
@@ -118,6 +125,26 @@ def main() -> None:
         if os.getpid() != pid or (isinstance(error, SystemExit) and error.code in (None, 0)):
             raise  # a child that the program forked, or a good end
         _end(_failed(error))
+
+
+def _hide_death() -> None:
+    """Goes on in a child; this process only waits for it, and ends well whatever becomes of it.
+
+    MPICH's launcher kills every rank as soon as it reaps one that a signal killed, whatever it was told of
+    cleaning up. It also sends SIGUSR1 to those that live on.
+    """
+    signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+    parent = os.getpid()
+    child = os.fork()
+    if child == 0:
+        ctypes.CDLL(None).prctl(1, int(signal.SIGKILL))  # PR_SET_PDEATHSIG
+        if os.getppid() != parent:
+            os._exit(1)
+        return
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if code < 0:
+        note("exit", code)
+    os._exit(code if code >= 0 else 128 - code)
 
 
 def _end(code: int) -> NoReturn:

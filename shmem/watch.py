@@ -22,7 +22,9 @@ from .rank import shm_names, start_time
 
 @dataclass
 class Rank:
-    """What is known of one rank. `code` is what it wrote at its end, None if it wrote nothing."""
+    """What is known of one rank. `code` is what was written at its end: its exit code, or minus a signal's
+    number; None if nothing was.
+    """
 
     pe: int
     pid: int
@@ -41,13 +43,15 @@ class Rank:
     def fate(self) -> str:
         if self.code is None:
             return f"PE {self.pe} (process {self.pid}) died without a word: a signal, os._exit or MPI_Abort"
+        if self.code < 0:
+            return f"PE {self.pe} (process {self.pid}) was killed by {signal.Signals(-self.code).name}"
         return f"PE {self.pe} ended with exit code {self.code}"
 
 
 class Watch:
-    """The ranks of the job whose files lie in `folder`. `look` finds out what is new and is to be called every
-    now and then. Where the kernel has pidfds, `select` tells of the ends of ranks at once and in their order: its
-    events that carry a Rank are for `ended`.
+    """The ranks of the job whose files lie in `folder`. `look` finds out what is new and is to be called
+    every now and then. Where the kernel has pidfds, `select` tells of the ends of ranks at once and in their
+    order: its events that carry a Rank are for `ended`.
     """
 
     def __init__(self, n: int, folder: Path, select: selectors.BaseSelector) -> None:
@@ -70,9 +74,15 @@ class Watch:
             self._judge(rank)
 
     def ended(self, rank: Rank) -> None:
-        """Takes note that the process of a rank is gone."""
-        self._read(rank.pe)  # it may have written its end after we read
+        """Takes note that the process of a rank is gone. Another may have said before that it fails: that was
+        first, and this one was killed for it.
+        """
         rank.gone = True
+        for pe in range(self.n):
+            self._read(pe)
+        for other in self.ranks.values():
+            if other.code:
+                self._judge(other)
         self._judge(rank)
 
     def _judge(self, rank: Rank) -> None:
@@ -94,7 +104,8 @@ class Watch:
 
     def exit_code(self) -> int:
         """What the job's exit code is by the ranks alone: the first failure's, 1 if that is not known."""
-        return ((self.first_failed.code or 1) if self.first_failed else 1) & 255 or 1
+        code = self.first_failed.code if self.first_failed else None
+        return 128 - code if code is not None and code < 0 else (code or 1) & 255 or 1
 
     def _find_shm(self, rank: Rank) -> None:
         """A rank that is stopped inside MPI_Init can't tell: its memory map does."""
