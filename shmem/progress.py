@@ -24,9 +24,9 @@ LINE_EVERY_S = 1.0
 
 
 class Progress:
-    """What a program says of its progress. Every PE may have one: only that of PE 0 writes, at most ten times
-    a second, and none does where no launcher of ours listens. `total` counts steps of the whole job, 0 if
-    that is not known.
+    """What a program says of its progress. Every PE may have one: only that of PE 0 writes, steps at most ten
+    times a second, and none does where no launcher of ours listens. `total` counts steps of the whole job, 0
+    if that is not known.
 
         progress = Progress(total=100)
         progress.now("exchange")
@@ -41,8 +41,9 @@ class Progress:
         self._next_s = 0.0
 
     def now(self, phase: str, text: str = "") -> None:
-        """Names what is being done; the steps go on counting."""
+        """Names what is being done; the steps go on counting. Written at once: it may take long."""
         self._state.update(phase=phase, text=text)
+        self._next_s = 0.0
         self._write()
 
     def advance(self, steps: int = 1) -> None:

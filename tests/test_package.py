@@ -7,6 +7,7 @@ compiles is shown by every test that uses it.
 from __future__ import annotations
 
 import os
+import re
 import runpy
 import shutil
 import subprocess
@@ -188,6 +189,14 @@ def test_a_broken_command_is_one_line_and_the_others_work(
 
     assert cli.main(["run", "-n", "1", "nowhere.py"]) == 2
     assert capsys.readouterr().err == "shmemu: there is no program nowhere.py\n"
+
+
+def test_the_program_of_the_readme_runs(tmp_path: Path) -> None:
+    (program,) = re.findall(r"^```python\n(.*?)^```$", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
+    (tmp_path / "hello.py").write_text(program)
+    done = shmemu("run", "-n", "4", str(tmp_path / "hello.py"))
+    expected = [f"PE {pe} of 4 got [{' '.join([str((pe - 1) % 4)] * 4)}]" for pe in range(4)]
+    assert sorted(done.stdout.splitlines()) == expected, done.stderr
 
 
 # -- the Makefile ----------------------------------------------------------------------------------------
