@@ -30,7 +30,7 @@ ifneq ($(words $(wildcard shmem/_native/_core*.so shmem/_native/_hot*.so)),2)
 .PHONY: $(CORE)
 endif
 
-.PHONY: demo test test-quick test-full lint bench dist clean
+.PHONY: demo test test-quick test-full mutants lint bench dist clean
 
 demo: $(CORE)                   ## the main job: N= PEs, TEXT= a UTF-8 file
 	$(VENV)/bin/shmemu demo -n $(N) $(if $(TEXT),--text "$(TEXT)") $(ARGS)
@@ -43,6 +43,9 @@ test-quick: $(CORE)             ## under two minutes: jobs of 2 PEs
 
 test-full: $(CORE)              ## every test in every cell
 	SHMEMU_TEST_CELLS=full $(PY) -m pytest $(ARGS)
+
+mutants: $(CORE)                ## breaks the code at the places listed in tests/mutants.py; the suite must notice each
+	$(PY) tests/mutants.py $(ARGS)
 
 lint: $(CORE)
 	$(PY) -m ruff check .

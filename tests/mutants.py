@@ -1,0 +1,151 @@
+"""Breaks the code at listed places, one at a time, and sees the suite fail for each: `make mutants`, or
+
+    python tests/mutants.py [--only NAME] [--list]
+
+A mutant is one edit in a copy of the tree, and the tests that must notice it. A mutant whose tests pass survived: a hole in
+the suite, exit code 1. Needs the environment of `make test`; takes about ten minutes, so CI does not run it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+LEFT_OUT = shutil.ignore_patterns(".git", ".venv*", "build", "dist", "out", "__pycache__", ".*_cache", ".hypothesis")
+TWO, THREE = "direct-2", "direct-3"
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """In `file`, the one occurrence of `old` becomes `new`; `tests` (pytest arguments, in `cells`) must then fail."""
+
+    name: str
+    file: str
+    old: str
+    new: str
+    tests: str
+    cells: str = TWO
+
+
+N = "shmem/_native/"
+MPI = "tests/mpi/"
+MUTANTS = (
+    Mutant("put wakes nobody", N + "memory.c", "    sm_wake(p, pe, dst, n);", "", MPI + "test_wake_ups.py", THREE),
+    Mutant("amo wakes nobody", N + "memory.c", "        sm_wake(p, pe, off, sizeof(T));", "       ", MPI + "test_wake_ups.py", THREE),
+    Mutant("fetch_add is not atomic", N + "memory.c", "old = atomic_fetch_add(w, v);",
+           "old = atomic_load(w); atomic_store(w, old + v);", MPI + "test_atomics.py"),
+    Mutant("compare_swap swaps always", N + "memory.c", "atomic_compare_exchange_strong(w, &old, v);",
+           "old = atomic_exchange(w, v);", MPI + "test_atomics.py"),
+    Mutant("32-bit atomics write 64", N + "memory.c", "    if (width == 4) AMO_BODY(uint32_t);", "", MPI + "test_atomics.py"),
+    Mutant("the copy loses its tail", N + "copy.c", "    memcpy(d, s, n);\n}\n\n__attribute__((target(\"avx2\"))) static void streaming",
+           "}\n\n__attribute__((target(\"avx2\"))) static void streaming", MPI + "test_rma.py " + MPI + "test_batch.py"),
+    Mutant("strides swapped", N + "run.c", "int64_t there = (int32_t)(op->aux & 0xffffffff), here = (int32_t)(op->aux >> 32);",
+           "int64_t here = (int32_t)(op->aux & 0xffffffff), there = (int32_t)(op->aux >> 32);", MPI + "test_rma_layouts.py"),
+    Mutant("a wait looks at one word", N + "run.c", "    for (uint64_t i = 0; i < op->n; i++) {", "    for (uint64_t i = 0; i < 1; i++) {",
+           MPI + "test_batch.py"),
+    Mutant("<= is <", N + "wait.c", "case SM_LE: return now <= want;", "case SM_LE: return now < want;", MPI + "test_waiting.py"),
+    Mutant("unsigned words compare signed", N + "wait.c", "case SM_U64: COMPARE(uint64_t, (now = w64, want = value));",
+           "case SM_U64: COMPARE(int64_t, (now = (int64_t)w64, want = (int64_t)value));", MPI + "test_waiting.py " + MPI + "test_signals.py"),
+    Mutant("differing calls pass", N + "barrier.c", "atomic_store(&s->gen, (p->gen | 1) + 1 + differ);",
+           "atomic_store(&s->gen, (p->gen | 1) + 1);", MPI + "test_heap.py"),
+    Mutant("the barrier waits for one less", N + "barrier.c", "+ 1 < (uint32_t)n)", "+ 1 < (uint32_t)n - 1)", MPI + "test_ordering.py", THREE),
+    Mutant("bf16 rounds half up", N + "rows.c", "(u + 0x7fff + (u >> 16 & 1)) >> 16", "(u + 0x8000) >> 16",
+           MPI + "test_batch.py " + MPI + "test_ep_buffer.py"),
+    Mutant("a bias is forgotten", N + "rows.c", "for (int64_t k = -2; k < terms; k++)", "for (int64_t k = -1; k < terms; k++)",
+           MPI + "test_batch.py " + MPI + "test_ep_buffer.py"),
+    Mutant("the front lets large sources in", N + "hot.c",
+           "    if (PyArray_DESCR(from) != PyArray_DESCR(to.array) || bytes > to.bytes) PYTHON;\n    if (bytes < RELEASE_BYTES) {\n        sm_put(",
+           "    if (PyArray_DESCR(from) != PyArray_DESCR(to.array)) PYTHON;\n    if (bytes < RELEASE_BYTES) {\n        sm_put(",
+           MPI + "test_rma_errors.py"),
+    Mutant("the front lets any PE in", N + "hot.c", "if (overflow || v < 0 || v >= me->n || !me->heap[v]) return 0;",
+           "if (overflow || v < 0) return 0;", MPI + "test_rma_errors.py"),
+    Mutant("freed blocks stay usable", N + "open.c", "p->live[g / 64] = live ? p->live[g / 64] | bit : p->live[g / 64] & ~bit;",
+           "p->live[g / 64] |= bit;", MPI + "test_heap.py " + MPI + "test_rma_errors.py"),
+    Mutant("a failing rank is not noticed", N + "exit.c", "    if (status && !ended) leave.abort(leave.comm, status);", "",
+           "tests/test_failure.py"),
+    Mutant("reused memory is not zeroed", "shmem/arrays.py", "    if zero and not fresh:", "    if False:", MPI + "test_heap.py"),
+    Mutant("full returns before the others have filled", "shmem/arrays.py", '    collective(current(), "full(...) filled")\n', "",
+           MPI + "test_heap.py"),
+    Mutant("freed memory is not poisoned", "shmem/heap.py", "        if self._poison:", "        if False:", MPI + "test_heap.py"),
+    Mutant("blocks do not round up", "shmem/allocator.py", "        nbytes = _up(max(nbytes, 1), self.granule)\n        placement",
+           "        nbytes = max(nbytes, 1)\n        placement", "tests/test_allocator.py"),
+    Mutant("freed memory is reused first", "shmem/allocator.py", "        if fresh:\n            smallest", "        if False:\n            smallest",
+           "tests/test_allocator.py"),
+    Mutant("a target may be too small", "shmem/views.py", "    if n > source.size or n > target.size:", "    if n > source.size:",
+           MPI + "test_rma_errors.py"),
+    Mutant("a signal operator is a comparison", "shmem/enums.py", "    if type(value) is CMP:", "    if isinstance(value, int):",
+           "tests/test_enums.py"),
+    Mutant("deadlines are ignored", "shmem/waiting.py", "        if waited >= limit:", "        if waited >= limit + 30:", MPI + "test_waiting.py"),
+    Mutant("the lowest position is the master", "moe_ep/routing.py", "    for k in range(owner.shape[1]):",
+           "    for k in reversed(range(owner.shape[1])):", MPI + "test_ep_buffer.py"),
+    Mutant("an expert may come twice", "moe_ep/routing.py", "        raise RoutingError(_twice(topk_idx))", "        pass", MPI + "test_ep_buffer.py"),
+    Mutant("a count is off by one", "moe_ep/dispatch.py", "    counts = -words - 1", "    counts = -words", MPI + "test_ep_buffer.py"),
+    Mutant("an output is given out twice", "moe_ep/outputs.py", "sys.getrefcount(blocks[i]) == _IDLE]", "True]", MPI + "test_ep_buffer.py"),
+    Mutant("the demo compares nothing", "moe_ep/demo/job.py", 'found = reference.difference(array, got, f"rank {rank}: {name}", axes, nan)',
+           "found = None", "tests/moe_ep/test_demo.py"),
+)  # fmt: skip
+
+
+def main() -> int:
+    """Runs all mutants, or those whose name contains `--only`; the exit code is 1 if one survived."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--only", default="", help="part of a mutant's name")
+    parser.add_argument("--list", action="store_true")
+    args = parser.parse_args()
+    chosen = [mutant for mutant in MUTANTS if args.only in mutant.name]
+    if args.list:
+        print("\n".join(f"{mutant.name}: {mutant.file}" for mutant in chosen))
+        return 0
+    with tempfile.TemporaryDirectory(prefix="shmemu-mutants-") as folder:
+        tree = Path(folder) / "tree"
+        shutil.copytree(ROOT, tree, ignore=LEFT_OUT)
+        survivors = [mutant.name for mutant in chosen if not _killed(tree, mutant)]
+    print(f"{len(chosen) - len(survivors)} passed, {len(survivors)} failed")
+    for name in survivors:
+        print(f"survived: {name}")
+    return 1 if survivors else 0
+
+
+def _killed(tree: Path, mutant: Mutant) -> bool:
+    path = tree / mutant.file
+    original = path.read_text(encoding="utf-8")
+    if original.count(mutant.old) != 1:
+        print(f"{mutant.name}: {original.count(mutant.old)} places for it in {mutant.file}, not one", flush=True)
+        return False
+    started = time.perf_counter()
+    path.write_text(original.replace(mutant.old, mutant.new), encoding="utf-8")
+    try:
+        if path.suffix == ".c" and not _build(tree):
+            print(f"{mutant.name}: does not compile", flush=True)
+            return False
+        killed = _suite(tree, mutant) not in (0, 5)
+    finally:
+        path.write_text(original, encoding="utf-8")
+        if path.suffix == ".c":
+            _build(tree)
+    print(f"{'killed' if killed else 'SURVIVED'}: {mutant.name} ({time.perf_counter() - started:.0f} s)", flush=True)
+    return killed
+
+
+def _build(tree: Path) -> bool:
+    command = [sys.executable, "setup.py", "-q", "build_ext", "--inplace"]
+    env = {**os.environ, "SHMEMU_WERROR": "0"}
+    return subprocess.run(command, cwd=tree, env=env, capture_output=True, check=False).returncode == 0
+
+
+def _suite(tree: Path, mutant: Mutant) -> int:
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *mutant.tests.split()]
+    env = {**os.environ, "SHMEMU_TEST_CELLS": mutant.cells, "PYTHONPATH": str(tree)}
+    return subprocess.run(command, cwd=tree, env=env, stdin=subprocess.DEVNULL, capture_output=True, check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())
