@@ -1,7 +1,7 @@
 """Every call that stores a word wakes who sleeps on it: no wait is found out only by the cap of its sleep.
 
-A ring passes a token round; each PE sleeps until its neighbour writes. A wait that found its word when a sleep's cap was
-over counts as missed (`counts()["missed"]`), and there must be none, however the word was written.
+A ring passes a token round; each PE sleeps until its neighbour writes. A wait that found its word when the cap of
+a sleep was over counts as missed (`counts()["missed"]`), and there must be none, however the word was written.
 """
 
 from __future__ import annotations
