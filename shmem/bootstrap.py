@@ -7,6 +7,7 @@ anonymous memory. The C core never sees mpi.h: it gets the addresses it needs fo
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import faulthandler
 import math
@@ -110,7 +111,18 @@ def _start_mpi(fresh: bool) -> World:
         raise StateError("MPI was finalised by the program; shmem can't start after that")
     comm = MPI.COMM_WORLD.Dup()
     hosts = comm.allgather(MPI.Get_processor_name())
+    _take_names_of_shared_files()
     return World(comm.rank, comm.size, comm, MPI, own, hosts)
+
+
+def _take_names_of_shared_files() -> None:
+    """Unlinks MPICH's file in /dev/shm: every PE has mapped it by now, and an abnormal end would leave it there."""
+    from .rank import shm_names
+
+    for name in shm_names("self"):
+        if "/mpich_shm_" in name:
+            with contextlib.suppress(OSError):
+                os.unlink(name)
 
 
 def agree(world: World, what: dict[str, object]) -> None:
