@@ -43,6 +43,9 @@ class World:
 
     def abort(self, code: int) -> None:
         """Ends every process of the job, this one included."""
+        from .rank import note
+
+        note("exit", code)
         sys.stdout.flush()
         sys.stderr.flush()
         if self.comm is not None:

@@ -32,8 +32,13 @@ static int under_launcher(void) {
 static void abort_before_start(int status) {
     const char *size = getenv("PMI_SIZE");
     if (!under_launcher() || getenv("SHMEMU_STATUS_FILE") || (size && atoi(size) == 1)) return;
-    char code[96];
-    snprintf(code, sizeof code, "from mpi4py import MPI; MPI.COMM_WORLD.Abort(%d)", status);
+    char code[512];                         /* MPICH's file in /dev/shm would be left (shmem/bootstrap.py) */
+    snprintf(code, sizeof code,
+             "import os, re\nfrom mpi4py import MPI\n"
+             "for name in set(re.findall('/dev/shm/mpich_shm_[0-9a-z_]+$', open('/proc/self/maps').read(), re.M)):\n"
+             "    try: os.unlink(name)\n"
+             "    except OSError: pass\n"
+             "MPI.COMM_WORLD.Abort(%d)\n", status);
     fflush(NULL);
     alarm(30);                              /* peers that never start MPI: don't wait for them for ever */
     execl(leave.python, leave.python, "-c", code, (char *)NULL);
@@ -55,8 +60,12 @@ static int wait_for_peers(void) {
         snprintf(leave.pe->head[leave.pe->me]->text, SM_TEXT, "finalize() at the end of the program");
         if (meet(0) == SM_OK) meet(0);
     } else {
-        fprintf(stderr, "PE %d: finalize at the end of the program: not all PEs came within %.0f s\n", leave.pe->me,
-                (double)leave.timeout_ns / 1e9);
+        uint32_t mine = sm_entered(leave.pe, leave.pe->me, 0);
+        fprintf(stderr, "PE %d: waited %.0f s for all PEs in finalize() at the end of the program; no arrival of PE",
+                leave.pe->me, (double)leave.timeout_ns / 1e9);
+        for (int i = 0; i < leave.pe->n; i++)
+            if (sm_entered(leave.pe, i, 0) < mine) fprintf(stderr, " %d", i);
+        fputc('\n', stderr);
     }
     leave.abort(leave.comm, 1);
     return status;
