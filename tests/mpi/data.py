@@ -53,8 +53,11 @@ def payload(dtype: np.dtype[Any], count: int, *seed: int) -> Array:
         return rng.integers(0, 2, count).astype(dtype)
     if dtype.kind == "U":
         return rng.integers(0x20, 0x7F, (count, dtype.itemsize // 4)).astype("u4").view(dtype).reshape(count)
-    if dtype.char in "gG":  # any bits are no number in ten bytes of sixteen
-        return rng.standard_normal(count * (2 if dtype.kind == "c" else 1)).astype("g").view(dtype)
+    if dtype.char in "gG":  # not any bits are a number
+        numbers = rng.standard_normal(count * (2 if dtype.kind == "c" else 1)).astype("g")
+        if np.finfo("g").nmant == 63:  # x87: ten bytes and padding
+            numbers.view(np.uint8).reshape(-1, numbers.itemsize)[:, 10:] = 0
+        return numbers.view(dtype)
     return np.frombuffer(rng.bytes(count * dtype.itemsize), dtype).copy()
 
 

@@ -1,0 +1,183 @@
+"""A PE that fails ends the job, soon and with a name, and leaves nothing; or, if asked, only itself.
+
+Each way to fail, at each place where the others rely on the failing PE, at 2 and at 4 PEs, under `shmemu run` and under
+plain mpiexec. Every pair of (place, way) runs at both sizes, with the launchers in turn; with SHMEMU_TEST_CELLS=full
+under both. The time is measured from the fault, which the failing PE notes, to the end of the last process.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from shmem import launch
+from tests.launcher import processes
+from tests.launcher.job import REPOSITORY
+
+PROGRAMS = Path(__file__).parent / "failure_programs"
+PLACES = ("init", "barrier", "wait", "finalize", "end")
+WAYS = ("exception", "sys.exit", "SystemExit", "os._exit", "SIGKILL", "SIGSTOP", "skip", "other")
+LAUNCHERS = ("run", "mpiexec")
+# Nobody is told of these at once: the others' deadline is what ends the job.
+SILENT = ("SIGSTOP", "skip")
+WITHIN_S = 5.0
+HANG_S = 60.0
+
+
+@dataclass
+class Job:
+    """How a job ended. `ended_s`: monotonic time when mpiexec had ended and no process of the job was left."""
+
+    code: int
+    text: str
+    ended_s: float
+    left: list[int]
+    shm: set[str]
+
+
+def run_job(n: int, launcher: str, folder: Path, *program: str, timeout_s: float = 20.0, survive: bool = False) -> Job:
+    """Runs a program on n PEs to the end. Its processes are those with a word of ours in their environment."""
+    if launcher == "run":
+        options = ["--survive"] if survive else []
+        shmemu = [sys.executable, "-c", "import sys; from shmem.cli import main; sys.exit(main())"]
+        command = [*shmemu, "run", "-n", str(n), *options, *program]
+    else:
+        command = [launch.find().mpiexec, "-n", str(n), sys.executable, *program]
+    word = uuid.uuid4().hex
+    ours = {"JOB_WORD": word, "JOB_SIZE": str(n), "SHMEMU_TIMEOUT_S": str(timeout_s), "SHMEMU_HEAP_SIZE": "1M"}
+    environment = {**launch.environment(n), "PYTHONPATH": str(REPOSITORY), **ours}
+    del environment["SHMEMU_EXPECT_PES"]  # plain mpiexec knows nothing of it
+    output = folder / "output"
+    with output.open("wb") as sink:
+        process = subprocess.Popen(
+            command, env=environment, stdin=subprocess.DEVNULL, stdout=sink, stderr=sink, start_new_session=True
+        )
+    try:
+        shm = _wait(process)
+        left = _vanish(word)
+        return Job(process.returncode, output.read_text(), time.monotonic(), left, shm)
+    finally:
+        processes.end(held for pid in processes.with_word(word) if (held := processes.hold(pid)))
+        process.wait()
+
+
+def _wait(process: subprocess.Popen[bytes]) -> set[str]:
+    """Waits for the end; the files of /dev/shm that the job's processes had mapped meanwhile."""
+    shm: set[str] = set()
+    until = time.monotonic() + HANG_S
+    while time.monotonic() < until:
+        try:
+            process.wait(0.05)
+            return shm
+        except subprocess.TimeoutExpired:  # noqa: PERF203
+            shm |= processes.shm_files(processes.below(process.pid))
+    raise AssertionError(f"the job hangs for {HANG_S:.0f} s")
+
+
+def _vanish(word: str) -> list[int]:
+    """The processes of the job a second after its launcher ended: the kernel may still be about to remove some."""
+    until = time.monotonic() + 1.0
+    while (left := processes.with_word(word)) and time.monotonic() < until:
+        pass
+    return left
+
+
+def left_in_shm(job: Job) -> list[str]:
+    return sorted(name for name in job.shm if os.path.exists(name))
+
+
+def cases() -> Iterator[tuple[str, str, int, str]]:
+    full = os.environ.get("SHMEMU_TEST_CELLS") == "full"
+    for i, place in enumerate(PLACES):
+        for k, way in enumerate(WAYS):
+            for j, n in enumerate((2, 4)):
+                for launcher in LAUNCHERS if full else [LAUNCHERS[(i + k + j) % 2]]:
+                    if (place, way) == ("init", "skip"):
+                        continue  # there is nothing before init that one could skip
+                    if place == "init" and way in ("SIGKILL", "os._exit"):
+                        launcher = "run"  # nobody can notice that under plain mpiexec: MPI knows nothing of it yet
+                    yield place, way, n, launcher
+
+
+def names_the_culprit(job: Job, place: str, way: str, n: int, launcher: str) -> None:
+    """What the user reads: the traceback of the PE, or which PE it was, as far as anybody can know."""
+    last = n - 1
+    if way == "exception":
+        assert f"PE {last}: ValueError: planted" in job.text
+        assert f"PE {last}: Traceback (most recent call last):" in job.text
+        assert "in raise_error" in job.text
+    elif way == "other" and place != "wait":
+        assert "SymmetryError" in job.text
+        assert f"PE {last}: {'init(heap_size=2097152' if place == 'init' else 'zeros((3,), float64)'}" in job.text
+    elif way in SILENT and place in ("barrier", "finalize", "end"):
+        assert f"no arrival of PE {last}" in job.text
+    elif launcher == "run" and way not in SILENT and way != "other":
+        assert f"PE {last}" in job.text
+
+
+@pytest.mark.parametrize(("place", "way", "n", "launcher"), sorted(set(cases())))
+def test_fault_ends_the_job(tmp_path: Path, place: str, way: str, n: int, launcher: str) -> None:
+    quiet = way in SILENT or (place, way) == ("wait", "other")
+    program = (str(PROGRAMS / "fails.py"), place, way, str(tmp_path))
+    job = run_job(n, launcher, tmp_path, *program, timeout_s=2.0 if quiet else 20.0)
+    fault_s = float((tmp_path / "fault").read_text())
+    assert job.code != 0, job.text
+    assert job.left == []
+    if (place, way, launcher) == ("init", "SIGSTOP", "mpiexec"):
+        processes.remove(job.shm)  # MPICH's own, made in MPI_Init, which no PE left: shmem never had a say
+    assert left_in_shm(job) == []
+    assert job.ended_s - fault_s < WITHIN_S, job.text
+    assert not list(tmp_path.glob("passed.*")) or place == "end", job.text
+    if way in ("sys.exit", "SystemExit") and launcher == "run":
+        assert job.code == 3, job.text  # plain mpiexec may answer with the code of a rank that it killed
+    names_the_culprit(job, place, way, n, launcher)
+
+
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+@pytest.mark.parametrize("n", [1, 2, 4])
+def test_a_job_without_fault_ends_well(tmp_path: Path, n: int, launcher: str) -> None:
+    """The counterpart: the same means see nothing wrong, so they do not see it everywhere."""
+    job = run_job(n, launcher, tmp_path, str(PROGRAMS / "ends_well.py"), str(tmp_path))
+    assert (job.code, job.left, left_in_shm(job)) == (0, [], []), job.text
+    assert len(list(tmp_path.glob("passed.*"))) == n
+
+
+@pytest.mark.parametrize("n", [2, 4])
+@pytest.mark.parametrize("place", ["barrier", "wait"])
+def test_survivors_are_told_and_go_on(tmp_path: Path, place: str, n: int) -> None:
+    job = run_job(n, "run", tmp_path, str(PROGRAMS / "survives.py"), place, str(tmp_path), survive=True)
+    last = n - 1
+    for pe in range(last):
+        died = f"PeerDied {last} {pe}"
+        told = (tmp_path / f"told.{pe}").read_text().split("\n")
+        names = ("first", "put to the dead", "get from the dead", "atomic on the dead", "again")
+        assert told[:5] == [f"{name}: {died}" for name in names], job.text
+        assert told[5] == "wait for the living: None"
+        assert told[6] == f"sum {sum(range(1, last + 1))}, puts {[10 * other + pe for other in range(last)]}"
+    assert (job.left, left_in_shm(job)) == ([], [])
+    assert f"PE {last}" in job.text
+
+
+def test_failure_in_a_thread_ends_the_job(tmp_path: Path) -> None:
+    job = run_job(2, "mpiexec", tmp_path, str(PROGRAMS / "thread_fails.py"), str(tmp_path))
+    fault_s = float((tmp_path / "fault").read_text())
+    assert job.code != 0
+    assert job.ended_s - fault_s < WITHIN_S
+    assert "PE 1: ValueError: planted in a thread" in job.text
+    assert (job.left, left_in_shm(job)) == ([], [])
+
+
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+def test_global_exit_ends_all_pes_with_its_status(tmp_path: Path, launcher: str) -> None:
+    job = run_job(3, launcher, tmp_path, str(PROGRAMS / "leaves.py"))
+    assert job.code == 7 or launcher == "mpiexec", job.text
+    assert "PE 2 leaves" in job.text
+    assert (job.left, left_in_shm(job)) == ([], [])
