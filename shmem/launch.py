@@ -30,7 +30,7 @@ from . import config
 from .errors import ArgumentError, StateError
 from .progress import Drawing
 from .rank import RANK_VARIABLES
-from .watch import Rank, Watch, end_processes, remove
+from .watch import Watch, end_processes, exit_code, remove
 
 POLL_S = 0.05
 GRACE_S = 1.5  # mpiexec's own chance to notice a dead rank
@@ -202,7 +202,7 @@ class _Job:
         self.survive = survive
         self.drawing = drawing
         self.select = selectors.DefaultSelector()
-        self.watch = Watch(n, status.parent, self.select)
+        self.watch = Watch(n, status.parent)
         self.signal: int | None = None
         self.mid_line = False  # the job printed a part of a line: no place for a bar
         self.process: subprocess.Popen[bytes]
@@ -253,8 +253,7 @@ class _Job:
             code = self.process.poll()
             now = time.monotonic()
             if code is not None:
-                self._say(self.watch.verdict() if code else None)
-                return code if code >= 0 else 128 - code
+                return self._failed(code) if code else 0
             if self.signal is not None:
                 self._stop()
                 return 128 + self.signal
@@ -265,9 +264,20 @@ class _Job:
             if not self.watch.hopeless(self.survive):
                 hopeless_since = None
             elif now > (hopeless_since := hopeless_since or now) + GRACE_S:
-                self._say(self.watch.verdict() or "all PEs are gone, but mpiexec stayed")
+                first = self.watch.first_failed()
+                self._say(first.fate() if first else "all PEs are gone, but mpiexec stayed")
                 self._stop()
-                return self.watch.exit_code()
+                return exit_code(first)
+
+    def _failed(self, code: int) -> int:
+        """The exit code of a job whose mpiexec ended with `code`, which may be that of a rank that MPI killed. Names
+        the rank that failed first, since MPI's launchers don't.
+        """
+        first = self.watch.first_failed()
+        if first is None or first.code is None:
+            return code if code > 0 else 128 - code
+        self._say(first.fate())
+        return exit_code(first)
 
     def _stop(self) -> None:
         """SIGTERM lets MPI clean up; whatever of the job is left a second later is killed."""
@@ -284,11 +294,9 @@ class _Job:
         for key, _ in self.select.select(timeout):
             if key.data in (1, 2):
                 self._pass_on(key.fileobj, key.data)
-                continue
-            self.select.unregister(key.fileobj)
-            os.close(key.fd)
-            if isinstance(key.data, Rank):
-                self.watch.ended(key.data)
+            else:  # mpiexec ended
+                self.select.unregister(key.fileobj)
+                os.close(key.fd)
         if not self.mid_line:
             self.drawing.poll()
 

@@ -8,13 +8,15 @@ nor NumPy.
 
 from __future__ import annotations
 
-import atexit
 import ctypes
 import faulthandler
 import os
+import resource
 import runpy
 import signal
 import sys
+import time
+import warnings
 from types import TracebackType
 from typing import NoReturn
 
@@ -53,12 +55,15 @@ def shm_names(pid: int | str) -> set[str]:
 
 
 def note(*words: object) -> None:
-    """Appends a line to this rank's file; nothing where no launcher of ours asked for one."""
+    """Appends a line to this rank's file, with the time; nothing where no launcher of ours asked for one.
+
+    `exit CODE` tells how this rank ends, before it does: an exit code, or minus a signal's number. The first counts.
+    """
     if status := os.environ.get("SHMEMU_STATUS_FILE"):
         try:
             name = os.path.join(os.path.dirname(status), f"rank.{number()}")
             with open(name, "a", encoding="utf-8") as file:
-                file.write(" ".join(map(str, words)) + "\n")
+                file.write(" ".join(map(str, [*words, time.monotonic_ns()])) + "\n")
         except OSError:
             pass  # the launcher is gone and its folder with it: nobody reads this any more
 
@@ -109,8 +114,8 @@ def _failed(error: BaseException) -> int:
 
 def main() -> None:
     """Runs the program of sys.argv. A failure of it is shown with the PE's number and ends the whole job."""
-    if os.environ.get("SHMEMU_ON_DEATH") == "survive" and any(name in os.environ for name in RANK_VARIABLES):
-        _hide_death()
+    if "SHMEMU_STATUS_FILE" in os.environ:
+        _supervise()
     if number() != 0:  # mpiexec feeds PE 0 only; MPICH lets the others wait for their stdin for ever
         with open(os.devnull) as nothing:
             os.dup2(nothing.fileno(), 0)
@@ -118,7 +123,6 @@ def main() -> None:
     note("pid", pid, start_time(pid))
     if sys.stderr is not None:
         faulthandler.enable()
-    atexit.register(_note_end, pid)  # registered first, so it runs last: after the program's own handlers
     try:
         run(sys.argv[1:])
     except BaseException as error:
@@ -127,24 +131,45 @@ def main() -> None:
         _end(_failed(error))
 
 
-def _hide_death() -> None:
-    """Goes on in a child; this process only waits for it, and ends well whatever becomes of it.
+def _supervise() -> None:
+    """Goes on in a child; this process waits for it, tells the launcher of its end, and ends in the same way.
 
-    MPICH's launcher kills every rank as soon as it reaps one that a signal killed, whatever it was told of
-    cleaning up. It also sends SIGUSR1 to those that live on.
+    So the launcher learns which PE failed first and how, whatever killed it: MPI's launchers kill the others as soon
+    as they notice, and don't say whom they noticed. In survive mode this process ends without a signal, since MPICH's
+    launcher kills everybody once it reaps a process that a signal killed, even if told not to clean up.
     """
-    signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1):
+        signal.signal(number, signal.SIG_IGN)  # meant for the child, which is in the same group; USR1 is MPICH's
     parent = os.getpid()
-    child = os.fork()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of threads, which NumPy's BLAS may have and looks after
+        child = os.fork()
     if child == 0:
-        ctypes.CDLL(None).prctl(1, int(signal.SIGKILL))  # PR_SET_PDEATHSIG
-        if os.getppid() != parent:
-            os._exit(1)
+        _restore(parent)
         return
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    if code < 0:
-        note("exit", code)
+    note("exit", code)
+    if code < 0 and not _surviving():
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # one core file is enough
+        signal.signal(-code, signal.SIG_DFL)
+        os.kill(parent, -code)
     os._exit(code if code >= 0 else 128 - code)
+
+
+def _restore(parent: int) -> None:
+    """The child: signals as they were, and no life after its supervisor's."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    if not _surviving():
+        signal.signal(signal.SIGUSR1, signal.SIG_DFL)
+    ctypes.CDLL(None).prctl(1, int(signal.SIGKILL))  # PR_SET_PDEATHSIG
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def _surviving() -> bool:
+    return os.environ.get("SHMEMU_ON_DEATH") == "survive"
 
 
 def _end(code: int) -> NoReturn:
@@ -152,11 +177,6 @@ def _end(code: int) -> NoReturn:
 
     note("exit", code)
     failure.end_job(code)
-
-
-def _note_end(pid: int) -> None:
-    if os.getpid() == pid:
-        note("exit", 0)  # the launcher takes the first such line: a failure has written its own already
 
 
 if __name__ == "__main__":

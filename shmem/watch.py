@@ -1,16 +1,14 @@
 """The launcher's view of a running job: its ranks by the files that `shmem.rank` writes, and its processes.
 
-MPICH's launcher doesn't notice a rank that ends before MPI_Init, and its peers then spin in there for ever;
-it doesn't say which rank died first either. `Watch` knows both. Processes of a job are those that carry its
-status file in their environment: ranks, what they started, and MPI's own helpers, whatever session they put
-themselves in.
+MPICH's launcher doesn't notice a rank that ends before MPI_Init, and its peers then spin in there for ever; nor does it
+say which rank failed first. `Watch` knows both. The processes of a job are those that carry its status file in their
+environment: ranks, what they started, and MPI's own helpers, whatever session they put themselves in.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-import selectors
 import signal
 import time
 from collections.abc import Iterator
@@ -22,8 +20,8 @@ from .rank import shm_names, start_time
 
 @dataclass
 class Rank:
-    """What is known of one rank. `code` is what was written at its end: its exit code, or minus a signal's
-    number; None if nothing was.
+    """What is known of one rank. `code` is what was written at its end: its exit code, or minus a signal's number;
+    None if nothing was. `ended_ns` is when, by the clock that all processes share.
     """
 
     pe: int
@@ -31,6 +29,7 @@ class Rank:
     start: str
     started_mpi: bool = False
     code: int | None = None
+    ended_ns: int = 0
     gone: bool = False
     mapped: bool = False  # its files in /dev/shm are known
     read: int = field(default=0, repr=False)  # bytes of its file
@@ -42,70 +41,43 @@ class Rank:
 
     def fate(self) -> str:
         if self.code is None:
-            return f"PE {self.pe} (process {self.pid}) died without a word: a signal, os._exit or MPI_Abort"
+            return f"PE {self.pe} (process {self.pid}) disappeared"
         if self.code < 0:
             return f"PE {self.pe} (process {self.pid}) was killed by {signal.Signals(-self.code).name}"
         return f"PE {self.pe} ended with exit code {self.code}"
 
 
 class Watch:
-    """The ranks of the job whose files lie in `folder`. `look` finds out what is new and is to be called
-    every now and then. Where the kernel has pidfds, `select` tells of the ends of ranks at once and in their
-    order: its events that carry a Rank are for `ended`.
-    """
+    """The ranks of the job whose files lie in `folder`. `look` finds out what is new; call it every now and then."""
 
-    def __init__(self, n: int, folder: Path, select: selectors.BaseSelector) -> None:
+    def __init__(self, n: int, folder: Path) -> None:
         self.n = n
         self.ranks: dict[int, Rank] = {}
-        self.first_failed: Rank | None = None
         self.shm: set[str] = set()
         self._folder = folder
-        self._select = select
 
     def look(self) -> None:
-        """Reads what is new in the files, and sees who has ended."""
-        for pe in range(self.n):
-            self._read(pe)
+        """Sees who has ended, and reads what is new in the files: in this order, as a rank writes before it ends."""
         for rank in self.ranks.values():
             if not rank.gone:
                 self._find_shm(rank)
-                if start_time(rank.pid) != rank.start:
-                    self.ended(rank)
-            self._judge(rank)
-
-    def ended(self, rank: Rank) -> None:
-        """Takes note that the process of a rank is gone. Another may have said before that it fails: that was
-        first, and this one was killed for it.
-        """
-        rank.gone = True
+                rank.gone = start_time(rank.pid) != rank.start
         for pe in range(self.n):
             self._read(pe)
-        for other in self.ranks.values():
-            if other.code:
-                self._judge(other)
-        self._judge(rank)
-
-    def _judge(self, rank: Rank) -> None:
-        if rank.failed and self.first_failed is None:
-            self.first_failed = rank
 
     def hopeless(self, survive: bool) -> bool:
-        """Whether the job can't go on by itself: a rank failed, or, where the others are to survive that,
-        failed before MPI_Init, in which the others wait; or all ranks are gone.
+        """Whether the job can't go on by itself: a rank failed, or, where the others are to survive that, failed before
+        MPI_Init, in which the others wait; or all ranks are gone.
         """
         if len(self.ranks) == self.n and all(rank.gone for rank in self.ranks.values()):
             return True
-        failed = [rank for rank in self.ranks.values() if rank.failed]
-        return any(not (survive and rank.started_mpi) for rank in failed)
+        return any(rank.failed and not (survive and rank.started_mpi) for rank in self.ranks.values())
 
-    def verdict(self) -> str | None:
-        """Who failed first, in one sentence; None if nobody did."""
-        return self.first_failed.fate() if self.first_failed else None
-
-    def exit_code(self) -> int:
-        """What the job's exit code is by the ranks alone: the first failure's, 1 if that is not known."""
-        code = self.first_failed.code if self.first_failed else None
-        return 128 - code if code is not None and code < 0 else (code or 1) & 255 or 1
+    def first_failed(self) -> Rank | None:
+        """The rank that failed first, of those that told; one that disappeared if none did."""
+        told = [rank for rank in self.ranks.values() if rank.code]
+        lost = [rank for rank in self.ranks.values() if rank.failed]
+        return min(told, key=lambda rank: rank.ended_ns) if told else next(iter(lost), None)
 
     def _find_shm(self, rank: Rank) -> None:
         """A rank that is stopped inside MPI_Init can't tell: its memory map does."""
@@ -122,23 +94,28 @@ class Watch:
             return
         whole = text[: text.rfind("\n") + 1]
         for line in whole.splitlines():
-            self._take(pe, line.split(" ", 1))
+            *words, when = line.split(" ")
+            self._take(pe, words, int(when))
         if pe in self.ranks:
             self.ranks[pe].read += len(whole.encode())
 
-    def _take(self, pe: int, words: list[str]) -> None:
-        kind, rest = words[0], words[1] if len(words) == 2 else ""
-        if kind == "pid":
-            pid, start = rest.split()
-            self.ranks[pe] = Rank(pe, int(pid), start)
-            with contextlib.suppress(OSError):
-                self._select.register(os.pidfd_open(int(pid)), selectors.EVENT_READ, self.ranks[pe])
-        elif kind == "init":
-            self.ranks[pe].started_mpi = True
-        elif kind == "shm":
-            self.shm.add(rest)
-        elif kind == "exit" and self.ranks[pe].code is None:
-            self.ranks[pe].code = int(rest)
+    def _take(self, pe: int, words: list[str], when_ns: int) -> None:
+        match words:
+            case ["pid", pid, start]:
+                self.ranks[pe] = Rank(pe, int(pid), start)
+            case ["init"]:
+                self.ranks[pe].started_mpi = True
+            case ["shm", name]:
+                self.shm.add(name)
+            case ["exit", code] if self.ranks[pe].code is None:
+                self.ranks[pe].code, self.ranks[pe].ended_ns = int(code), when_ns
+
+
+def exit_code(rank: Rank | None) -> int:
+    """What a rank that failed makes of the job's exit code: its own, 128 + the signal's number, 1 if nobody knows."""
+    if rank is None or rank.code is None:
+        return 1
+    return 128 - rank.code if rank.code < 0 else rank.code & 255 or 1
 
 
 def processes(status_file: Path) -> Iterator[int]:

@@ -181,11 +181,12 @@ def test_options_are_variables_of_the_ranks(program: Program) -> None:
 # -- how a program fails ---------------------------------------------------------------------------------
 
 DEATHS = {
-    "sys.exit(3)": (3, "PE 1 ended with exit code 3"),
+    "sys.exit(3)": (3, "shmemu: PE 1 ended with exit code 3"),
     "sys.exit('no more')": (1, "PE 1: no more"),
     "1 / 0": (1, "PE 1: ZeroDivisionError: division by zero"),
-    "os._exit(5)": (None, "PE 1 (process "),
-    "os.kill(os.getpid(), signal.SIGKILL)": (None, "PE 1 (process "),
+    "os._exit(5)": (5, "shmemu: PE 1 ended with exit code 5"),
+    "os.kill(os.getpid(), signal.SIGKILL)": (137, "was killed by SIGKILL"),
+    "os.kill(os.getpid(), signal.SIGSEGV)": (139, "was killed by SIGSEGV"),
 }
 
 
@@ -195,8 +196,8 @@ def test_a_pe_that_dies_before_mpi_starts_ends_the_job(program: Program, death: 
     ended = shmemu("run", "-n", 3, program(f"if pe == 1:\n    {death}\nup()"))
     code, words = DEATHS[death]
     assert words in ended.err
-    assert ended.code != 0
-    assert code in (None, ended.code)
+    assert re.findall(r"^shmemu: (PE \d)", ended.err, re.MULTILINE) == ["PE 1"]
+    assert ended.code == code
 
 
 @pytest.mark.parametrize("death", DEATHS)
@@ -205,8 +206,14 @@ def test_a_pe_that_dies_while_others_wait_ends_the_job(program: Program, death: 
     ended = shmemu("run", "-n", 3, program(body))
     code, words = DEATHS[death]
     assert words in ended.err
-    assert ended.code != 0
-    assert code in (None, ended.code)
+    assert re.findall(r"^shmemu: (PE \d)", ended.err, re.MULTILINE) == ["PE 1"]
+    assert ended.code == code
+    assert_nothing_left(ended)
+
+
+def test_mpi_abort_gives_the_exit_code(program: Program) -> None:
+    ended = shmemu("run", "-n", 3, program("world = up()\nif pe == 1:\n    world.Abort(7)\nworld.Barrier()"))
+    assert ended.code == 7
     assert_nothing_left(ended)
 
 
@@ -335,8 +342,8 @@ def test_survive_keeps_the_others_after_a_death(program: Program) -> None:
 @pytest.mark.usefixtures("mpich")
 def test_nobody_survives_a_death_before_mpi_starts(program: Program) -> None:
     ended = shmemu("run", "-n", 3, "--survive", program("if pe == 1:\n    os._exit(5)\nup()"))
-    assert ended.code != 0
-    assert "PE 1 (process " in ended.err
+    assert ended.code == 5
+    assert "PE 1 ended with exit code 5" in ended.err
 
 
 # -- which MPI, which flags ------------------------------------------------------------------------------
