@@ -8,19 +8,13 @@ under both. The time is measured from the fault, which the failing PE notes, to 
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
-import time
-import uuid
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from shmem import launch
 from tests.launcher import processes
-from tests.launcher.job import REPOSITORY
+from tests.launcher.program import Job, left_in_shm, run_job
 
 PROGRAMS = Path(__file__).parent / "failure_programs"
 PLACES = ("init", "barrier", "wait", "finalize", "end")
@@ -29,69 +23,6 @@ LAUNCHERS = ("run", "mpiexec")
 # Nobody is told of these at once: the others' deadline is what ends the job.
 SILENT = ("SIGSTOP", "skip")
 WITHIN_S = 5.0
-HANG_S = 60.0
-
-
-@dataclass
-class Job:
-    """How a job ended. `ended_s`: monotonic time when mpiexec had ended and no process of the job was left."""
-
-    code: int
-    text: str
-    ended_s: float
-    left: list[int]
-    shm: set[str]
-
-
-def run_job(n: int, launcher: str, folder: Path, *program: str, timeout_s: float = 20.0, survive: bool = False) -> Job:
-    """Runs a program on n PEs to the end. Its processes are those with a word of ours in their environment."""
-    if launcher == "run":
-        options = ["--survive"] if survive else []
-        shmemu = [sys.executable, "-c", "import sys; from shmem.cli import main; sys.exit(main())"]
-        command = [*shmemu, "run", "-n", str(n), *options, *program]
-    else:
-        command = [launch.find().mpiexec, "-n", str(n), sys.executable, *program]
-    word = uuid.uuid4().hex
-    ours = {"JOB_WORD": word, "JOB_SIZE": str(n), "SHMEMU_TIMEOUT_S": str(timeout_s), "SHMEMU_HEAP_SIZE": "1M"}
-    environment = {**launch.environment(n), "PYTHONPATH": str(REPOSITORY), **ours}
-    del environment["SHMEMU_EXPECT_PES"]  # plain mpiexec knows nothing of it
-    output = folder / "output"
-    with output.open("wb") as sink:
-        process = subprocess.Popen(
-            command, env=environment, stdin=subprocess.DEVNULL, stdout=sink, stderr=sink, start_new_session=True
-        )
-    try:
-        shm = _wait(process)
-        left = _vanish(word)
-        return Job(process.returncode, output.read_text(), time.monotonic(), left, shm)
-    finally:
-        processes.end(held for pid in processes.with_word(word) if (held := processes.hold(pid)))
-        process.wait()
-
-
-def _wait(process: subprocess.Popen[bytes]) -> set[str]:
-    """Waits for the end; the files of /dev/shm that the job's processes had mapped meanwhile."""
-    shm: set[str] = set()
-    until = time.monotonic() + HANG_S
-    while time.monotonic() < until:
-        try:
-            process.wait(0.05)
-            return shm
-        except subprocess.TimeoutExpired:  # noqa: PERF203
-            shm |= processes.shm_files(processes.below(process.pid))
-    raise AssertionError(f"the job hangs for {HANG_S:.0f} s")
-
-
-def _vanish(word: str) -> list[int]:
-    """The processes of the job a second after its launcher ended: the kernel may still be about to remove some."""
-    until = time.monotonic() + 1.0
-    while (left := processes.with_word(word)) and time.monotonic() < until:
-        pass
-    return left
-
-
-def left_in_shm(job: Job) -> list[str]:
-    return sorted(name for name in job.shm if os.path.exists(name))
 
 
 def cases() -> Iterator[tuple[str, str, int, str]]:
@@ -127,7 +58,7 @@ def names_the_culprit(job: Job, place: str, way: str, n: int, launcher: str) -> 
 def test_fault_ends_the_job(tmp_path: Path, place: str, way: str, n: int, launcher: str) -> None:
     quiet = way in SILENT or (place, way) == ("wait", "other")
     program = (str(PROGRAMS / "fails.py"), place, way, str(tmp_path))
-    job = run_job(n, launcher, tmp_path, *program, timeout_s=2.0 if quiet else 20.0)
+    job = run_job(n, launcher, tmp_path, *program, SHMEMU_TIMEOUT_S="2" if quiet else "20")
     fault_s = float((tmp_path / "fault").read_text())
     assert job.code != 0, job.text
     assert job.left == []

@@ -52,6 +52,28 @@ def test_ones_and_defaults():
         shmem.free(made)
 
 
+# name: (the call on a PE, what it fills the memory with)
+FILLED = {
+    "full": (lambda pe: shmem.full(500, pe, np.int64), lambda pe: np.full(500, pe)),
+    "ones": (lambda pe: shmem.ones(500, np.int64), lambda pe: np.ones(500, np.int64)),
+    "array": (lambda pe: shmem.array(np.arange(500) + pe), lambda pe: np.arange(500) + pe),
+    "zeros": (lambda pe: shmem.zeros(500, np.int64), lambda pe: np.zeros(500, np.int64)),
+}
+
+
+@pytest.mark.parametrize("name", FILLED)
+def test_contents_are_there_on_every_pe_when_the_call_returns(name):
+    """Whoever comes first gets the others' at once; later it would be there in any case."""
+    make, contents = FILLED[name]
+    for _ in range(20):
+        x = make(shmem.my_pe())
+        got = np.empty((shmem.n_pes(), 500), np.int64)
+        for pe in reversed(peers()):
+            shmem.get(got[pe], x, pe)
+        assert same(got, np.stack([contents(pe) for pe in range(shmem.n_pes())]))
+        shmem.free(x)
+
+
 @pytest.mark.core
 def test_malloc_and_calloc_give_bytes():
     raw, clear = shmem.malloc(100), shmem.calloc(7, 11)

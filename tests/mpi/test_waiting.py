@@ -238,6 +238,21 @@ def test_deadline_of_a_barrier_names_who_is_missing_and_it_can_be_tried_again(ca
     shmem.free(flag)
 
 
+def test_a_long_wait_says_so_once(monkeypatch, capfd):
+    """After ten seconds; here they are made short. One line: who waits for what, since when, and what it sees."""
+    monkeypatch.setattr(shmem.waiting, "NOTICE_S", 0.02)
+    x = shmem.full(1, 3, np.int64)
+    with pytest.raises(shmem.ShmemTimeout):
+        shmem.wait_until(x, "==", 4, timeout=0.1)
+    said = capfd.readouterr().err.splitlines()
+    assert len(said) == 1
+    assert said[0].startswith(f"PE {shmem.my_pe()}: waits since ")
+    assert "word == 4" in said[0]
+    assert said[0].endswith("it sees 3")
+    shmem.barrier_all()
+    shmem.free(x)
+
+
 def test_wrong_timeouts_are_refused():
     x = shmem.zeros(1, np.int64)
     for timeout in (-1, float("nan")):
