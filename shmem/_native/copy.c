@@ -39,8 +39,6 @@ __attribute__((target("avx2"))) static void streaming_copy(char *d, const char *
     wide_copy(d, s, lead);
     d += lead, s += lead, n -= lead;
     for (; n >= 128; n -= 128, d += 128, s += 128) {
-        _mm_prefetch(s + 1024, _MM_HINT_NTA);
-        _mm_prefetch(s + 1088, _MM_HINT_NTA);
         __m256i a = _mm256_loadu_si256((const __m256i *)s), b = _mm256_loadu_si256((const __m256i *)(s + 32));
         __m256i c = _mm256_loadu_si256((const __m256i *)(s + 64)), e = _mm256_loadu_si256((const __m256i *)(s + 96));
         _mm256_stream_si256((__m256i *)d, a);

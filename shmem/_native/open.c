@@ -87,7 +87,12 @@ void sm_set_alive(sm_pe *p, int state) { atomic_store(&p->head[p->me]->alive, (u
 
 int sm_any_dead(const sm_pe *p) { return p->any_dead; }
 
-uint64_t sm_bulk_bytes(const sm_pe *p) { return p->streaming_bytes / (uint64_t)p->n; }
+/* A batch of this many bytes goes past the cache: its rows are read once, by another PE, after the whole exchange.
+ * (A virtual machine may report a last-level cache that it shares with many others: hence the cap.) */
+uint64_t sm_bulk_bytes(const sm_pe *p) {
+    uint64_t share = p->streaming_bytes / (uint64_t)p->n;
+    return share < 1u << 20 ? share : 1u << 20;
+}
 
 int sm_find_dead(sm_pe *p) {
     int dead = 0;
