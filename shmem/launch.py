@@ -261,13 +261,12 @@ class _Job:
                 self._say(f"the job did not end within {timeout:g} s and was ended")
                 self._stop()
                 return TIMED_OUT
-            if not self.watch.hopeless(self.survive):
+            if not (why := self.watch.hopeless(self.survive)):
                 hopeless_since = None
             elif now > (hopeless_since := hopeless_since or now) + GRACE_S:
-                first = self.watch.first_failed()
-                self._say(first.fate() if first else "all PEs are gone, but mpiexec stayed")
+                self._say(why)
                 self._stop()
-                return exit_code(first)
+                return exit_code(self.watch.first_failed())
 
     def _failed(self, code: int) -> int:
         """The exit code of a job whose mpiexec ended with `code`, which may be that of a rank that MPI killed. Names

@@ -8,6 +8,7 @@ nor NumPy.
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import faulthandler
 import os
@@ -21,8 +22,7 @@ from types import TracebackType
 from typing import NoReturn
 
 RANK_VARIABLES = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")
-SHM = "/dev/shm/"
-SHM_NAMES = ("mpich_shm_", "sm_segment.", "vader_segment.", "Intel_MPI_")
+SHM_FILES = tuple(f"/dev/shm/{name}" for name in ("mpich_shm_", "sm_segment.", "vader_segment.", "Intel_MPI_"))
 
 
 def number() -> int:
@@ -40,18 +40,19 @@ def start_time(pid: int) -> str | None:
     return None if fields[0] in "ZX" else fields[19]
 
 
-def shm_names(pid: int | str) -> set[str]:
-    """Files of MPI's own in /dev/shm that a process has mapped and that have a name still."""
+def mapped_files(pid: int | str) -> set[str]:
+    """Files that a process has mapped; none if it has ended."""
     try:
         with open(f"/proc/{pid}/maps", encoding="utf-8", errors="replace") as maps:
-            paths = {line.split(None, 5)[5].rstrip("\n") for line in maps if SHM in line}
+            return {line.split(None, 5)[5].rstrip("\n") for line in maps if "/" in line}
     except OSError:
         return set()
-    return {
-        path
-        for path in paths
-        if path.startswith(tuple(SHM + name for name in SHM_NAMES)) and not path.endswith(" (deleted)")
-    }
+
+
+def shm_names(pid: int | str) -> set[str]:
+    """Files of MPI's own in /dev/shm that a process has mapped and that have a name still."""
+    ours = (path for path in mapped_files(pid) if path.startswith(SHM_FILES))
+    return {path for path in ours if not path.endswith(" (deleted)")}
 
 
 def note(*words: object) -> None:
@@ -123,6 +124,7 @@ def main() -> None:
     note("pid", pid, start_time(pid))
     if sys.stderr is not None:
         faulthandler.enable()
+    atexit.register(_note_without_mpi, pid)
     try:
         run(sys.argv[1:])
     except BaseException as error:
@@ -151,7 +153,8 @@ def _supervise() -> None:
     note("exit", code)
     if code < 0 and not _surviving():
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # one core file is enough
-        signal.signal(-code, signal.SIG_DFL)
+        if code not in (-signal.SIGKILL, -signal.SIGSTOP):
+            signal.signal(-code, signal.SIG_DFL)
         os.kill(parent, -code)
     os._exit(code if code >= 0 else 128 - code)
 
@@ -177,6 +180,12 @@ def _end(code: int) -> NoReturn:
 
     note("exit", code)
     failure.end_job(code)
+
+
+def _note_without_mpi(pid: int) -> None:
+    """Peers that start MPI wait for all PEs, and so for ever for one that ended well without having started it."""
+    if os.getpid() == pid and "mpi4py.MPI" not in sys.modules:
+        note("without-mpi")
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from .rank import shm_names, start_time
+from .rank import mapped_files, shm_names, start_time
 
 
 @dataclass
@@ -28,6 +28,7 @@ class Rank:
     pid: int
     start: str
     started_mpi: bool = False
+    without_mpi: bool = False  # it ended and had never loaded it
     code: int | None = None
     ended_ns: int = 0
     gone: bool = False
@@ -65,13 +66,24 @@ class Watch:
         for pe in range(self.n):
             self._read(pe)
 
-    def hopeless(self, survive: bool) -> bool:
-        """Whether the job can't go on by itself: a rank failed, or, where the others are to survive that, failed before
-        MPI_Init, in which the others wait; or all ranks are gone.
+    def hopeless(self, survive: bool) -> str | None:
+        """Why the job can't go on by itself, if so: a rank failed, or, where the others are to survive that, failed
+        before MPI_Init, in which the others wait; one ended well without MPI, but others have it; all are gone.
         """
-        if len(self.ranks) == self.n and all(rank.gone for rank in self.ranks.values()):
-            return True
-        return any(rank.failed and not (survive and rank.started_mpi) for rank in self.ranks.values())
+        ranks = self.ranks.values()
+        first = self.first_failed()
+        if first and any(rank.failed and not (survive and rank.started_mpi) for rank in ranks):
+            return first.fate()
+        if len(ranks) == self.n and all(rank.gone for rank in ranks):
+            return "all PEs have ended, but mpiexec has not"
+        for rank in ranks:
+            if rank.gone and rank.without_mpi and (waiting := self._with_mpi()):
+                return f"PE {rank.pe} ended without MPI, in whose start PE {waiting.pe} waits for it"
+        return None
+
+    def _with_mpi(self) -> Rank | None:
+        alive = (rank for rank in self.ranks.values() if not rank.gone)
+        return next((rank for rank in alive if any("/libmpi" in path for path in mapped_files(rank.pid))), None)
 
     def first_failed(self) -> Rank | None:
         """The rank that failed first, of those that told; one that disappeared if none did."""
@@ -105,6 +117,8 @@ class Watch:
                 self.ranks[pe] = Rank(pe, int(pid), start)
             case ["init"]:
                 self.ranks[pe].started_mpi = True
+            case ["without-mpi"]:
+                self.ranks[pe].without_mpi = True
             case ["shm", name]:
                 self.shm.add(name)
             case ["exit", code] if self.ranks[pe].code is None:

@@ -197,6 +197,7 @@ def test_a_pe_that_dies_before_mpi_starts_ends_the_job(program: Program, death: 
     code, words = DEATHS[death]
     assert words in ended.err
     assert re.findall(r"^shmemu: (PE \d)", ended.err, re.MULTILINE) == ["PE 1"]
+    assert "_supervise" not in ended.err
     assert ended.code == code
 
 
@@ -207,8 +208,15 @@ def test_a_pe_that_dies_while_others_wait_ends_the_job(program: Program, death: 
     code, words = DEATHS[death]
     assert words in ended.err
     assert re.findall(r"^shmemu: (PE \d)", ended.err, re.MULTILINE) == ["PE 1"]
+    assert "_supervise" not in ended.err
     assert ended.code == code
     assert_nothing_left(ended)
+
+
+def test_a_pe_that_ends_well_without_mpi_does_not_leave_others_waiting_in_its_start(program: Program) -> None:
+    ended = shmemu("run", "-n", 2, program("if pe == 1:\n    sys.exit(0)\nup()"))
+    assert ended.code == 1
+    assert "shmemu: PE 1 ended without MPI, in whose start PE 0 waits for it\n" in ended.err
 
 
 def test_mpi_abort_gives_the_exit_code(program: Program) -> None:
