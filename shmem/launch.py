@@ -273,7 +273,7 @@ class _Job:
         the rank that failed first, since MPI's launchers don't.
         """
         first = self.watch.first_failed()
-        if first is None or first.code is None:
+        if first is None or not first.told:
             return code if code > 0 else 128 - code
         self._say(first.fate())
         return exit_code(first)

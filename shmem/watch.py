@@ -40,6 +40,11 @@ class Rank:
         """Whether it ended in another way than well."""
         return bool(self.code) or (self.gone and self.code is None)
 
+    @property
+    def told(self) -> bool:
+        """Whether it is known why it failed. SIGTERM is no reason: MPI's launchers end the others by it."""
+        return bool(self.code) and self.code != -signal.SIGTERM
+
     def fate(self) -> str:
         if self.code is None:
             return f"PE {self.pe} (process {self.pid}) disappeared"
@@ -86,10 +91,10 @@ class Watch:
         return next((rank for rank in alive if any("/libmpi" in path for path in mapped_files(rank.pid))), None)
 
     def first_failed(self) -> Rank | None:
-        """The rank that failed first, of those that told; one that disappeared if none did."""
-        told = [rank for rank in self.ranks.values() if rank.code]
-        lost = [rank for rank in self.ranks.values() if rank.failed]
-        return min(told, key=lambda rank: rank.ended_ns) if told else next(iter(lost), None)
+        """The rank that failed first, of those that told why; any other that failed if none did."""
+        failed = [rank for rank in self.ranks.values() if rank.failed]
+        told = [rank for rank in failed if rank.told]
+        return min(told, key=lambda rank: rank.ended_ns) if told else next(iter(failed), None)
 
     def _find_shm(self, rank: Rank) -> None:
         """A rank that is stopped inside MPI_Init can't tell: its memory map does."""
