@@ -84,6 +84,8 @@ def contract(rows: F32, table: F32) -> F32:
 
     Row ``i`` of the result depends on row ``i`` of ``rows`` alone, to the last bit.
     """
+    if len(rows) > table.shape[1]:  # products commute: NumPy's inner loop goes along the longer side
+        return np.ascontiguousarray(contract(table.T, np.ascontiguousarray(rows.T)).T)
     out = np.zeros((len(rows), table.shape[1]), np.float32)
     step = max(16, _BLOCK_ELEMENTS // max(1, table.shape[1]))
     for start in range(0, len(rows), step):
