@@ -13,7 +13,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 import shmem
-from moe_ep import EPBuffer, EPHandle, Traffic, reference
+from moe_ep import EPBuffer, EPHandle, Traffic
 from moe_ep.demo import model
 from moe_ep.demo.inputs import Job
-from moe_ep.demo.report import LEDGERS, PHASES, SCHEMA, load_of, phase_rows
+from moe_ep.demo.judge import judge
+from moe_ep.demo.report import EXCHANGES, LEDGERS, PHASES, Results, report_of
 from moe_ep.layout import Domain, buffer_size_hint
 from shmem.errors import HeapExhausted, ShmemTimeout
 from shmem.progress import Progress
@@ -33,8 +34,6 @@ from shmem.rank import number
 
 BF16 = np.dtype(ml_dtypes.bfloat16)
 Array = NDArray[Any]
-Results = dict[str, Array]
-EXCHANGES = ("dispatch", "combine")  # the phases with a ledger
 HEAP_ROUNDING = 256 << 10  # count words of the buffer, and what blocks lose to alignment
 PATIENCE_S = 5.0  # of one wait for the oracle
 EXCHANGE_RUNS = 8  # of one layer
@@ -79,6 +78,7 @@ class Rank:
         self.own = model.own_tokens(job.tokens, self.me, job.pes)
         first = self.me * job.shape.experts // job.pes
         self.experts = [model.Expert(job.shape, first + e) for e in range(job.shape.experts // job.pes)]
+        self.first = b""  # outputs of the first exchange
         self.gate = model.gate_table(job.shape)
         self.results: Results = {
             name: shmem.zeros(extent, dtype) for name, (extent, dtype) in result_layout(job).items()
@@ -113,7 +113,7 @@ class Rank:
                 self.results["times_us"][repetition] = clock.table()
 
     def layer(self, clock: Clock) -> None:
-        """The layer once; its exchange is repeated and must give the same bits each time."""
+        """The layer once; its exchange runs several times."""
         experts = self.job.shape.experts
         with clock("embed"):
             x = self.embed()
@@ -129,14 +129,20 @@ class Rank:
             outputs, carried, _ = self.buffer.combine(y, handle, topk_weights=recv_weights)
         self._count("combine", self.buffer.last_traffic)
         assert carried is not None, "weights were given"
+        self._compare(outputs)
         for _ in range(EXCHANGE_RUNS - 1):
             with clock("dispatch"):
                 self.buffer.dispatch(x, idx, weights, num_experts=experts)
             with clock("combine"):
                 again, _, _ = self.buffer.combine(y, handle, topk_weights=recv_weights)
-            if again.tobytes() != outputs.tobytes():
-                self.results["unstable"][0] = 1
+            self._compare(again)
         self._keep(handle, outputs=outputs, carried=carried, topk_idx=idx, topk_weights=weights)
+
+    def _compare(self, outputs: Array) -> None:
+        """Every run of the exchange, in any repetition, gives the bits of the first one."""
+        self.first = self.first or outputs.tobytes()
+        if outputs.tobytes() != self.first:
+            self.results["unstable"][0] = 1
 
     def _count(self, exchange: str, traffic: Traffic | None) -> None:
         assert traffic is not None, "the buffer counts every exchange"
@@ -203,55 +209,6 @@ class Clock:
         return table
 
 
-def judge(job: Job, gathered: list[Results], progress: Progress) -> str | None:
-    """None if what the ranks computed equals the oracle bit for bit, else the first difference."""
-    unstable = [rank for rank, results in enumerate(gathered) if results["unstable"][0]]
-    if unstable:
-        return f"rank {unstable[0]}: outputs of two repetitions differ"
-    trace = None if job.trace is None else (job.trace.topk_idx, job.trace.topk_weights, job.trace.x)
-    shape = job.shape
-    sizes = (job.pes, shape.experts, shape.topk, shape.hidden, shape.inner)
-    progress.now("oracle")
-    want = reference.moe_layer(job.text, shape.seed, *sizes, trace, lambda *_: progress.advance(STEPS["oracle"]))
-    checks: list[tuple[str, Sequence[Array], str]] = [
-        ("topk_idx", want.topk_idxs, "token position"),
-        ("topk_weights", want.topk_weights, "token position"),
-        ("counts", [received.counts for received in want.received], "expert"),
-        ("outputs", want.outputs, "token element"),
-        ("carried", want.carried, "token position"),
-    ]
-    for name, expected, axes in checks:
-        for rank, array in enumerate(expected):
-            got = gathered[rank][name][: len(array)]
-            nan = "position" if name == "outputs" else "bits"
-            found = reference.difference(array, got, f"rank {rank}: {name}", axes, nan)
-            if found is not None:
-                return found
-    return None
-
-
-def report_of(job: Job, gathered: list[Results], difference: str | None) -> dict[str, Any]:
-    """What the launcher shows and saves."""
-    ledgers = np.sum([results["bytes"] for results in gathered], axis=0)
-    shape = job.shape
-    return {
-        "schema": SCHEMA,
-        "source": job.source,
-        "pes": job.pes,
-        "tokens": job.tokens,
-        "repeat": job.repeat,
-        "shape": {name: getattr(shape, name) for name in ("experts", "topk", "hidden", "inner", "seed")},
-        "versions": {"python": sys.version.split()[0], "numpy": np.__version__},
-        "phases": phase_rows(
-            np.concatenate([results["times_us"].reshape(-1, len(PHASES)) for results in gathered]),
-            dict(zip(EXCHANGES, ledgers, strict=True)),
-        ),
-        "tokens_per_expert": load_of(np.concatenate([results["counts"] for results in gathered])),
-        "equal": difference is None,
-        "difference": difference,
-    }
-
-
 def steps(job: Job) -> int:
     """Steps of the progress bar: those of each layer, then the experts of the oracle."""
     layer = sum(STEPS[phase] * (EXCHANGE_RUNS if phase in EXCHANGES else 1) for phase in PHASES)
@@ -277,7 +234,9 @@ def main(folder: Path) -> None:
     rank.run()
     gathered = rank.gather()
     if rank.me == 0:
-        report = report_of(job, gathered, judge(job, gathered, progress))
+        progress.now("oracle")
+        difference = judge(job, gathered, lambda *_: progress.advance(STEPS["oracle"]))
+        report = report_of(job, gathered, difference)
         unfinished = folder / "report.json.part"
         unfinished.write_text(json.dumps(report, indent=1))
         os.replace(unfinished, folder / "report.json")

@@ -9,14 +9,20 @@ DeepEP's own tests print, deduplicated with the own rank included.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from moe_ep.demo.inputs import Job
+
+Array = NDArray[Any]
+Results = dict[str, Array]  # what one rank leaves, by name: see `job.result_layout`
 SCHEMA = "shmemu-demo/1"
 PHASES = ("embed", "gate", "dispatch", "experts", "combine")
+EXCHANGES = ("dispatch", "combine")  # the phases with a ledger
 LEDGERS = ("logical", "physical", "wire", "upstream")
 
 
@@ -52,4 +58,26 @@ def load_of(tokens_per_expert: NDArray[np.int32]) -> dict[str, float]:
         "min": int(tokens_per_expert.min()),
         "mean": float(tokens_per_expert.mean()),
         "max": int(tokens_per_expert.max()),
+    }
+
+
+def report_of(job: Job, gathered: list[Results], difference: str | None) -> dict[str, Any]:
+    """What the launcher shows and saves."""
+    ledgers = np.sum([results["bytes"] for results in gathered], axis=0)
+    shape = job.shape
+    return {
+        "schema": SCHEMA,
+        "source": job.source,
+        "pes": job.pes,
+        "tokens": job.tokens,
+        "repeat": job.repeat,
+        "shape": {name: getattr(shape, name) for name in ("experts", "topk", "hidden", "inner", "seed")},
+        "versions": {"python": sys.version.split()[0], "numpy": np.__version__},
+        "phases": phase_rows(
+            np.concatenate([results["times_us"].reshape(-1, len(PHASES)) for results in gathered]),
+            dict(zip(EXCHANGES, ledgers, strict=True)),
+        ),
+        "tokens_per_expert": load_of(np.concatenate([results["counts"] for results in gathered])),
+        "equal": difference is None,
+        "difference": difference,
     }

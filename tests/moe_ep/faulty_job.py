@@ -1,7 +1,7 @@
 """The demo's job on a buffer with one planted fault on the last rank, named by ``DEMO_TEST_FAULT``.
 
-``outputs``, ``weights`` and ``received`` flip one bit of what combine or dispatch returned; ``raise`` raises;
-``heap`` asks for more than any machine has, on all ranks.
+``outputs``, ``weights`` and ``received`` flip one bit of what combine or dispatch returned, ``once`` one bit of
+a single combine among many; ``raise`` raises; ``heap`` asks, on all ranks, for more than any machine has.
 """
 
 from __future__ import annotations
@@ -31,6 +31,12 @@ def hit() -> bool:
 
 
 class Faulty(EPBuffer):
+    combines = 0
+
+    def once(self) -> bool:
+        self.combines += 1
+        return self.combines == 11
+
     def dispatch(self, *args: Any, **kwargs: Any) -> Any:
         x, *rest = super().dispatch(*args, **kwargs)
         if FAULT == "raise" and hit():
@@ -40,7 +46,7 @@ class Faulty(EPBuffer):
     def combine(self, *args: Any, **kwargs: Any) -> Any:
         x, weights, event = super().combine(*args, **kwargs)
         return (
-            flip(x) if FAULT == "outputs" and hit() else x,
+            flip(x) if hit() and (FAULT == "outputs" or (FAULT == "once" and self.once())) else x,
             flip(weights) if FAULT == "weights" and hit() else weights,
             event,
         )

@@ -381,7 +381,7 @@ def test_fewer_tokens_than_ranks(tmp_path: Path) -> None:
     assert "bit for bit" in done.stdout
 
 
-@pytest.mark.parametrize("target", ["outputs", "weights", "received"])
+@pytest.mark.parametrize("target", ["outputs", "weights", "received", "once"])
 def test_one_flipped_bit_on_one_rank_is_found(target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "text").write_text(TEXT)
     monkeypatch.setenv("DEMO_TEST_FAULT", target)
