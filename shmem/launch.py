@@ -210,15 +210,14 @@ class _Job:
     def run(self, line: list[str], env: dict[str, str], timeout: float | None) -> int:
         with self._signals():
             self._start(line, env)
+            code = 1
             try:
                 code = self._wait(timeout)
+                return code
+            finally:
+                self._terminate()
                 if code:
                     end_processes(self.status)
-                return code
-            except BaseException:
-                self._stop()
-                raise
-            finally:
                 self.process.wait()
                 self._pump(0.0)
                 self.drawing.hide()
@@ -255,17 +254,14 @@ class _Job:
             if code is not None:
                 return self._failed(code) if code else 0
             if self.signal is not None:
-                self._stop()
                 return 128 + self.signal
             if end is not None and now > end:
                 self._say(f"the job did not end within {timeout:g} s and was ended")
-                self._stop()
                 return TIMED_OUT
             if not (why := self.watch.hopeless(self.survive)):
                 hopeless_since = None
             elif now > (hopeless_since := hopeless_since or now) + GRACE_S:
                 self._say(why)
-                self._stop()
                 return exit_code(self.watch.first_failed())
 
     def _failed(self, code: int) -> int:
@@ -278,15 +274,13 @@ class _Job:
         self._say(first.fate())
         return exit_code(first)
 
-    def _stop(self) -> None:
-        """SIGTERM lets MPI clean up; whatever of the job is left a second later is killed."""
+    def _terminate(self) -> None:
+        """Lets MPI end the job, if it has not ended: with some time for that, before what is left is killed."""
         self.watch.look()
-        with contextlib.suppress(ProcessLookupError):
-            self.process.terminate()
+        self.process.terminate()
         end = time.monotonic() + TERM_S
         while self.process.poll() is None and time.monotonic() < end:
             self._pump(0.02)
-        end_processes(self.status)
 
     def _pump(self, timeout: float) -> None:
         """Waits for something to happen, and passes on what the job printed. Others look who has ended."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 import atexit
 import ctypes
 import faulthandler
+import io
 import os
 import resource
 import runpy
@@ -124,6 +125,9 @@ def main() -> None:
     note("pid", pid, start_time(pid))
     if sys.stderr is not None:
         faulthandler.enable()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # whole lines, at once: else those of several PEs mix
+            stream.reconfigure(line_buffering=True, write_through=False)
     atexit.register(_note_without_mpi, pid)
     try:
         run(sys.argv[1:])

@@ -165,6 +165,14 @@ def test_a_module_runs_from_the_current_folder(tmp_path: Path, program: Program)
     assert (ended.code, ended.out) == (0, "__main__ ['--survive']\n" * 2), ended.err
 
 
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_lines_of_several_pes_do_not_mix(program: Program, unbuffered: str) -> None:
+    path = program("up()\nfor i in range(300):\n    print('line', i, 'of PE', pe)")
+    ended = shmemu("run", "-n", 3, path, env={"PYTHONUNBUFFERED": unbuffered})
+    lines = [f"line {i} of PE {pe}" for i in range(300) for pe in range(3)]
+    assert sorted(line for line in ended.out.splitlines() if not line.startswith("up ")) == sorted(lines)
+
+
 def test_stdin_may_be_closed(program: Program) -> None:
     path = program("say(sys.stdin is None or sys.stdin.read() == '')")  # at every PE, none of which may wait
     line = ["sh", "-c", 'exec "$@" <&-', "sh", *SHMEMU, "run", "-n", "2", str(path)]
@@ -237,11 +245,12 @@ def test_a_child_that_the_program_forked_is_no_pe(program: Program) -> None:
         child = os.fork()
         if child == 0:
             sys.exit(7)
-        say(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-        up()
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        told = os.path.join(os.path.dirname(os.environ["SHMEMU_STATUS_FILE"]), "rank.0")
+        say(status, "exit" in open(told).read())
         """
     ended = shmemu("run", "-n", 1, program(body))
-    assert (ended.code, ended.out.splitlines()[0]) == (0, "7"), ended.err
+    assert (ended.code, ended.out) == (0, "7 False\n"), ended.err
 
 
 def test_a_deadline_ends_the_job(program: Program) -> None:
@@ -329,14 +338,15 @@ def mpich() -> None:
 @pytest.mark.usefixtures("mpich")
 def test_survive_keeps_the_others_after_a_death(program: Program) -> None:
     body = """
+        import time
+        from shmem.rank import start_time
         world = up()
+        supervisor = world.bcast(os.getppid(), 1)
         if pe == 1:
             os.kill(os.getpid(), signal.SIGKILL)
-        from shmem.rank import start_time
-        dead = os.path.join(os.path.dirname(os.environ["SHMEMU_STATUS_FILE"]), "rank.1")
-        pid = int(open(dead).read().split()[1])
-        while start_time(pid) is not None:
+        while start_time(supervisor) is not None:
             pass
+        time.sleep(0.3)  # time for MPI's launcher to notice, and to kill everybody
         say("survived", os.environ["SHMEMU_ON_DEATH"])
         os._exit(0)  # without MPI_Finalize, which would wait for the dead
         """
