@@ -74,15 +74,15 @@ class CombineCall:
 def check_array(name: str, value: object, shape: tuple[int | None, ...], dtype: np.dtype[Any]) -> Array:
     """`value` if it is a C-contiguous array of that shape (None = any) and dtype, else a named error."""
     if not isinstance(value, np.ndarray):
-        raise DtypeError(f"{name} is a NumPy array of {dtype}, not {type(value).__name__}")
+        raise DtypeError(f"{name} must be a NumPy array of {dtype}, not {type(value).__name__}")
     if value.dtype != dtype:
-        raise DtypeError(f"{name} holds {dtype}, not {value.dtype}")
+        raise DtypeError(f"{name} must hold {dtype}, not {value.dtype}")
     fits = value.ndim == len(shape) and all(want in (None, have) for want, have in zip(shape, value.shape, strict=True))
     if not fits:
         wanted = ", ".join("any" if n is None else str(n) for n in shape)
-        raise ArgumentError(f"{name} has the shape [{wanted}], not {list(value.shape)}")
+        raise ArgumentError(f"{name} must have the shape [{wanted}], not {list(value.shape)}")
     if not value.flags.c_contiguous:
-        raise LayoutError(f"{name} lies C-contiguous in memory; np.ascontiguousarray({name}) makes such a copy")
+        raise LayoutError(f"{name} must lie C-contiguous in memory; np.ascontiguousarray({name}) makes such a copy")
     return value
 
 

@@ -4,7 +4,7 @@ A buffer is one receive area in the symmetric heap, used by dispatch and combine
 words. Every method that says so is collective: all PEs call it in the same order. A wrong argument raises its
 named error on the PE that gave it and SymmetryError on the others, which learn of it in the call's entry
 barrier, before any data moves. Supported are direct mode, the layout without expansion, bf16, synchronous
-calls; the contract's other options are refused by name.
+calls; the other options of DeepEP V2.5 are refused by name.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ class EPBuffer:
     in combine. Rows always arrive sorted, so `deterministic` changes nothing. num_gpu_timeout_secs: deadline
     of each wait of an exchange; its default stands for SHMEMU_TIMEOUT_S. All PEs give the same settings.
 
-    Attributes as in the contract, and `last_traffic`, the bytes of the last exchange (`Traffic`).
+    Attributes as upstream, and `last_traffic`, the bytes of the last exchange (`Traffic`).
 
     Raises ArgumentError (also for an option that is not supported yet), SymmetryError, HeapExhausted.
-    Contract, sections 1 and 6.
+    DeepEP V2.5, `ElasticBuffer`.
     """
 
     def __init__(
@@ -97,7 +97,11 @@ class EPBuffer:
         )
         self.area = shmem.empty(self.num_bytes, np.uint8)
         self.words = shmem.zeros(MAX_RANKS + MAX_EXPERTS, np.int64)
-        self.name = f"EPBuffer at {address_of(self.area) - shmem.runtime.current().heap.base:#x}"
+        heap = shmem.runtime.current().heap
+        self.name = f"EPBuffer at {address_of(self.area) - heap.base:#x}"
+        if not explicitly_destroy:
+            for kept in (self.area, self.words):
+                heap.keep(address_of(kept) - heap.base)
         self._destroyed = False
 
     def _describe(self, group: object) -> None:
@@ -128,7 +132,7 @@ class EPBuffer:
         """Bytes that `num_bytes` must have for this shape, a multiple of 2 MiB. Local.
 
         group: as of the constructor, or a plain number of ranks, to size for a job that does not run.
-        Raises ArgumentError if a number is out of range. Contract, section 6.
+        Raises ArgumentError if a number is out of range.
         """
         domain = EPBuffer._domain(group if isinstance(group, int) else shmem.n_pes())
         shape = (num_max_tokens_per_rank, hidden, num_topk, use_fp8_dispatch)
@@ -187,7 +191,7 @@ class EPBuffer:
         Raises, before any data move: RoutingError (id outside -1..E-1, an expert twice, E not divisible),
         BufferTooSmall, HandleError, ArgumentError, DtypeError, LayoutError here and SymmetryError on the
         other PEs; SymmetryError everywhere if Tm, E, K, H, alignment, weights or handle differ. ShmemTimeout.
-        Contract, sections 1, 2 and 5.
+        DeepEP V2.5, `dispatch`.
         """
         self._check_alive()
 
@@ -230,7 +234,7 @@ class EPBuffer:
 
         Raises, before any data move: HandleError (another buffer's, or its topk_idx was changed),
         BufferTooSmall, ArgumentError, DtypeError, LayoutError here and SymmetryError on the other PEs.
-        ShmemTimeout. Contract, sections 1, 4 and 5.
+        ShmemTimeout. DeepEP V2.5, `combine`.
         """
         self._check_alive()
 

@@ -2,8 +2,8 @@
 
 `exchange` is one batch: entry barrier, each row and its weights into the source's `recv[slot][token]` (slot =
 the sending rank, or the master position where ranks outnumber positions), exit barrier. `epilogue` adds, in
-fp32 and in a fixed order, the biases and then the rows by increasing position, and rounds once (contract,
-section 4); weights are gathered from each expert's owner, bit for bit.
+fp32 and in a fixed order, the biases and then the rows by increasing position, and rounds once
+(docs/expert-parallel.md); weights are gathered from each expert's owner, bit for bit.
 """
 
 from __future__ import annotations

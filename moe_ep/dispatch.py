@@ -1,4 +1,4 @@
-"""Dispatch, direct mode: a token goes once to each rank that owns one of its experts (contract, section 5).
+"""Dispatch, direct mode: a token goes once to each rank that owns one of its experts.
 
 `exchange` is one batch: entry barrier (all receive areas are free, all ranks make the same call), the counts
 as -n-1 words, one record a (token, rank) into the slot that the sender chose, exit barrier, and the wait for

@@ -1,7 +1,7 @@
-"""Events of the expert-parallel layer: what a call returns to say when it is done (contract, section 1).
+"""Events of the expert-parallel layer: what a call returns to say when it is done.
 
 Every call is synchronous so far: it returns when its results are there, with an EventOverlap that holds no
-event. As in the contract there is nothing to wait for then, and waiting all the same raises.
+event. As upstream there is nothing to wait for then, and waiting all the same raises.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A handle belongs to the buffer that made it, may be used any number of times, and refers to the caller's
 `topk_idx` itself. Because ordinary writes to a NumPy array can't be noticed when they happen, a private copy
-is compared at each use; the other arrays are read-only. All shapes are those of the contract, section 2,
+is compared at each use; the other arrays are read-only. All shapes are those of docs/expert-parallel.md,
 direct mode.
 """
 

@@ -1,7 +1,7 @@
 """Where things lie: the records that dispatch and combine send, the receive area, and how large it must be.
 
 Both kinds of record are a row, then what travels beside it, each part padded so that a row begins on a cache
-line (contract, sections 5 and 6). The receive area is one array of records; dispatch and combine take turns
+line (docs/expert-parallel.md). The receive area is one array of records; dispatch and combine take turns
 in it. Sizes are pure arithmetic on bytes, so that a hint can be computed for a topology that this machine
 does not have.
 """
@@ -98,7 +98,7 @@ class Domain:
     """A topology as the exchange sees it: `scaleout` groups of `scaleup` ranks; rank = so * scaleup + su.
 
     `hybrid`: a token goes once to a group and is forwarded there; else every rank writes to every other
-    (direct). `reachable`: loads and stores reach every rank of the own group (nl = 1 in the contract).
+    (direct). `reachable`: loads and stores reach every rank of the own group (nl = 1).
     """
 
     scaleout: int
@@ -121,8 +121,10 @@ def buffer_size_hint(
 ) -> int:
     """Bytes of a buffer that serves dispatch and combine of this shape, a multiple of 2 MiB.
 
-    `num_topk=0` sizes for 32. Raises ArgumentError if a number is out of range. Contract, section 6.
+    `num_topk=0` sizes for 32. Raises ArgumentError if a number is out of range.
     """
+    if hidden * 2 % 32:
+        raise ArgumentError(f"hidden={hidden}: a row is a multiple of 32 bytes, 16 bf16")
     if num_max_tokens <= 0 or hidden <= 0:
         raise ArgumentError(f"num_max_tokens_per_rank={num_max_tokens} and hidden={hidden} size a buffer: both are > 0")
     if not 0 <= num_topk <= MAX_TOPK:

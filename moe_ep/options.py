@@ -1,4 +1,4 @@
-"""Options of the contract that this version does not support, and rules among options, each refused by name.
+"""Options of DeepEP V2.5 that this version does not support, and rules among options, each refused by name.
 
 An option is accepted at the value at which it changes nothing; any other value raises ArgumentError, rather
 than being ignored.
@@ -22,7 +22,7 @@ def refuse(**options: tuple[object, object]) -> None:
 
 
 def check_streams(previous: object, asynchronous: bool, on_comm: bool, deferred: bool) -> None:
-    """The contract's rules for the four options of overlap, which are all off so far."""
+    """The rules for the four options of overlap, which are all off so far."""
     if deferred and not asynchronous:
         raise ArgumentError("defer_epilogue=True requires async_with_compute_stream=True")
     if previous is not None and not on_comm:

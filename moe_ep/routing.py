@@ -3,8 +3,8 @@ NumPy.
 
 A token travels once to each distinct rank that owns one of its experts; the selection with the highest
 position among that rank's (the master) stands for the pair. Slots at the receiver are given out in token
-order, so that the rows of a source arrive in the order of its tokens and two runs place them alike (contract,
-sections 2 and 5).
+order, so that the rows of a source arrive in the order of its tokens and two runs place them alike
+(docs/expert-parallel.md).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Bytes of one operation as this rank sent them, in ledgers that are never mixed (contract, section 13).
+"""Bytes of one operation as this rank sent them, in ledgers that are never mixed.
 
 *logical*: what the caller asked for, one row a selection, own rank included. *physical*: the rows and what
 travels with them after deduplication, as far as they crossed to another rank. *wire*: the records as they are

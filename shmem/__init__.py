@@ -1,4 +1,4 @@
-"""OpenSHMEM for Python, emulated: symmetric heaps, one-sided communication, signals and collectives of PEs that are
+"""OpenSHMEM for Python, emulated: symmetric heaps, one-sided communication, signals and barriers of PEs that are
 processes of one machine.
 
 The module is the namespace: `import shmem`, then `shmem.put(target, source, pe)`. Names and argument order follow

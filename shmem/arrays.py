@@ -28,13 +28,14 @@ from .runtime import PE, current
 from .views import Array, address_of
 
 Shape = int | Sequence[int]
-_PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+OURS = tuple(os.path.join(_ROOT, name, "") for name in ("shmem", "protocols", "moe_ep"))
 
 
 def caller() -> str:
-    """'file.py:12' of the line outside this package that called."""
+    """'file.py:12' of the line outside these packages that called."""
     frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(OURS):
         frame = frame.f_back
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
@@ -46,9 +47,9 @@ def _allocate(pe: PE, nbytes: int, call: str, zero: bool, align: int = 64) -> in
     if taken is None:
         stats, free = pe.heap.stats(), pe.heap.free_bytes
         raise HeapExhausted(
-            f"{call} asks for {format_size(nbytes)}; of the heap of {format_size(stats.size)} "
-            f"{format_size(free)} are free, the largest piece {format_size(stats.largest_free)}: free something "
-            "or start with a larger SHMEMU_HEAP_SIZE",
+            f"{call} asks for {format_size(nbytes)}, but of the heap ({format_size(stats.size)}) only "
+            f"{format_size(free)} are free, in one piece {format_size(stats.largest_free)}: free something or start "
+            "with a larger SHMEMU_HEAP_SIZE",
             asked=nbytes, free=free, largest_free=stats.largest_free, pe=pe.me,
         )  # fmt: skip
     offset, fresh = taken

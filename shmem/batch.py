@@ -133,7 +133,7 @@ class Batch:
     def _word(self, target: Array, index: int, value: object) -> tuple[int, int, int]:
         to, offset = self._target(target)
         if kind_of(to.dtype) is None:
-            raise DtypeError(f"a word of dtype {to.dtype}: 32- and 64-bit numbers can", pe=self._pe.me)
+            raise DtypeError(f"a word of dtype {to.dtype}: it must be a 32- or 64-bit number", pe=self._pe.me)
         _within(np.array([index * to.itemsize]), to.itemsize, to, "target", self._pe)
         self._keep.append(to)
         return offset + index * to.itemsize, to.itemsize, scalar_bits(value, to.dtype, self._pe.me)
@@ -173,7 +173,7 @@ class Batch:
         to, offset = self._target(words)
         kind = kind_of(to.dtype)
         if kind is None or kind >= Kind.F32:
-            raise DtypeError(f"wait for words of dtype {to.dtype}: 32- and 64-bit integers can", pe=self._pe.me)
+            raise DtypeError(f"wait for words of dtype {to.dtype}: they must be 32- or 64-bit integers", pe=self._pe.me)
         bits = scalar_bits(value, to.dtype, self._pe.me)
         self._add(record(Op.WAIT, dst=offset, n=to.size, width=kind, flags=comparison(cmp), value=bits), to)
 

@@ -14,7 +14,6 @@ import math
 import mmap
 import os
 import sys
-import warnings
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -145,7 +144,7 @@ def fitting_heap(world: World, asked: int, given: bool, head: int) -> int:
     A size that was asked for and does not fit raises HeapExhausted on every PE; a default is halved until it fits.
     """
     nbytes = max(1, -(-asked // PAGE)) * PAGE
-    room = _shared_memory_free() if world.me == 0 else 0
+    room = shared_memory_free() if world.me == 0 else 0
     if world.comm is not None:
         room = world.comm.bcast(room)
     if world.n == 1 or nbytes + head <= room // world.n:
@@ -160,11 +159,15 @@ def fitting_heap(world: World, asked: int, given: bool, head: int) -> int:
     while nbytes > limit:
         nbytes = max(PAGE, nbytes // 2 // PAGE * PAGE)
     if world.me == 0:
-        warnings.warn(f"/dev/shm holds only {format_size(room)}: heaps of {format_size(nbytes)} each", stacklevel=2)
+        sys.stderr.write(
+            f"shmemu: warning: /dev/shm has only {format_size(room)} free, so each of {world.n} PEs gets a heap of "
+            f"{format_size(nbytes)}: give it more (docker: --shm-size) or set SHMEMU_HEAP_SIZE\n"
+        )
     return nbytes
 
 
-def _shared_memory_free() -> int:
+def shared_memory_free() -> int:
+    """Bytes that /dev/shm can still hold; a very large number where there is none."""
     try:
         stat = os.statvfs("/dev/shm")
     except OSError:

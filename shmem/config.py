@@ -223,6 +223,19 @@ def read(environ: Mapping[str, str] | None = None, *, warn: bool = True) -> Sett
     return Settings(**values, heap_size_given=given)
 
 
+def check_supported(settings: Settings) -> None:
+    """Raises ArgumentError for a wish that is understood but belongs to a part that does not exist yet."""
+    if settings.fabric not in ("auto", "direct"):
+        raise ArgumentError(f"the fabric {settings.fabric} does not exist yet: this version has direct (and auto)")
+    for name, value, default in (
+        ("SHMEMU_TRACE", settings.trace, None),
+        ("SHMEMU_SANITIZE", settings.sanitize, None),
+        ("SHMEMU_HOSTS_EMULATED", settings.hosts_emulated, 1),
+    ):
+        if value != default:
+            raise ArgumentError(f"{name}={value}: this version does not have that yet; unset it")
+
+
 def _variable(field: str) -> Variable:
     return next(variable for variable in VARIABLES if variable.field == field)
 

@@ -29,10 +29,33 @@ def rank_text() -> str:
     return "PE 0"
 
 
+def _users_part(kind: type[BaseException], tb: TracebackType | None) -> TracebackType | None:
+    """The traceback up to the program's last line: how our own errors came about inside these packages helps nobody.
+
+    SHMEMU_LOG=debug shows all of it.
+    """
+    from .arrays import OURS
+    from .errors import ShmemError
+
+    frames = [one for one, _ in traceback.walk_tb(tb)]
+    inside = [frame.f_code.co_filename.startswith(OURS) for frame in frames]
+    if not issubclass(kind, ShmemError) or all(inside) or os.environ.get("SHMEMU_LOG", "").lower() == "debug":
+        return tb
+    last = max(i for i, ours in enumerate(inside) if not ours)
+    links: list[TracebackType] = []
+    while tb is not None and len(links) <= last:
+        links.append(tb)
+        tb = tb.tb_next
+    shown: TracebackType | None = None
+    for link in reversed(links):
+        shown = TracebackType(shown, link.tb_frame, link.tb_lasti, link.tb_lineno)
+    return shown
+
+
 def report(kind: type[BaseException], value: BaseException, tb: TracebackType | None) -> None:
     """Prints a traceback on stderr, each line with the PE, in one write so that lines of PEs don't mix."""
     who = rank_text()
-    lines = "".join(traceback.format_exception(kind, value, tb)).rstrip().split("\n")
+    lines = "".join(traceback.format_exception(kind, value, _users_part(kind, tb))).rstrip().split("\n")
     sys.stderr.write("".join(f"{who}: {line}\n" for line in lines))
     sys.stderr.flush()
 
@@ -59,6 +82,8 @@ def end_job(code: int) -> NoReturn:
 
 
 def _uncaught(kind: type[BaseException], value: BaseException, tb: TracebackType | None) -> None:
+    global _exit_code
+    _exit_code = 1
     report(kind, value, tb)
     _end_running_job(130 if issubclass(kind, KeyboardInterrupt) else 1)
 
@@ -86,7 +111,8 @@ def _at_exit() -> None:
         return
     if _exit_code and not pe.world.own_finalize:  # mpi4py would wait for all PEs in MPI_Finalize
         _end_running_job(_exit_code)
-    pe.report_leaks()
+    if not _exit_code:  # after a failure it would only hide the cause
+        pe.report_leaks()
 
 
 def install() -> None:

@@ -54,6 +54,7 @@ class SymmetricHeap:
         self._poison = poison
         self._allocator = OffsetAllocator(nbytes)
         self._allocations: dict[int, Allocation] = {}
+        self._kept: set[int] = set()
 
     def take(self, nbytes: int, text: str, where: str, align: int = 64) -> tuple[int, bool] | None:
         """Allocates; returns the offset and whether the memory was never used (zero), or None if it doesn't fit."""
@@ -68,6 +69,7 @@ class SymmetricHeap:
         """Frees the block at `offset`; raises FreedBlock if none begins there."""
         nbytes = self._allocator.free(offset)
         del self._allocations[offset]
+        self._kept.discard(offset)
         self._fabric.mark_live(offset, nbytes, False)
         if self._poison:
             self.memory[offset : offset + nbytes] = POISON
@@ -82,8 +84,13 @@ class SymmetricHeap:
         return start is not None and offset + nbytes <= start + self._allocator.size_of(start)
 
     def allocations(self) -> list[Allocation]:
-        """What is allocated now, in the order of the calls."""
-        return list(self._allocations.values())
+        """What is allocated now, in the order of the calls, without what lives until finalize on purpose."""
+        return [one for one in self._allocations.values() if one.offset not in self._kept]
+
+    def keep(self, offset: int) -> None:
+        """Says that the block at `offset` is meant to live until finalize: it is no leak."""
+        self.check_block(offset)
+        self._kept.add(offset)
 
     def array(self, offset: int, shape: tuple[int, ...], dtype: np.dtype[Any], order: str = "C") -> npt.NDArray[Any]:
         """An array over the heap."""

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from . import config
+from . import bootstrap, config
 from .errors import ArgumentError, StateError
 from .progress import Drawing
 from .rank import RANK_VARIABLES
@@ -161,9 +161,11 @@ def run_job(
     Raises ArgumentError for wrong arguments or variables, StateError where there is no MPI.
     """
     # A bad variable is one sentence here, and would be a traceback from each rank.
-    config.read({**os.environ, **(env or {})}, warn=False)
+    settings = config.read({**os.environ, **(env or {})}, warn=False)
+    config.check_supported(settings)
     if n < 1:
         raise ArgumentError(f"a job has at least one PE, not {n}")
+    _check_heaps(n, settings)
     if timeout is not None and not timeout > 0:
         raise ArgumentError(f"a timeout is a number of seconds above 0, not {timeout}")
     check_program(argv)
@@ -173,6 +175,16 @@ def run_job(
         job = _Job(n, status, survive, Drawing(status, sys.stderr if progress else None))
         line = command(n, [sys.executable, "-m", "shmem.rank", *argv], launcher, survive=survive)
         return job.run(line, environment(n, launcher, env=env, status_file=status, survive=survive), timeout)
+
+
+def _check_heaps(n: int, settings: config.Settings) -> None:
+    """Raises ArgumentError if heaps of a size that was asked for can't all lie in /dev/shm."""
+    room = bootstrap.shared_memory_free()
+    if n > 1 and settings.heap_size_given and n * settings.heap_size > room:
+        raise ArgumentError(
+            f"{n} heaps of {config.format_size(settings.heap_size)} do not fit /dev/shm, which has "
+            f"{config.format_size(room)} free: give it more (docker: --shm-size) or ask for less (SHMEMU_HEAP_SIZE)"
+        )
 
 
 def check_program(argv: Sequence[str]) -> None:
@@ -190,6 +202,8 @@ def check_program(argv: Sequence[str]) -> None:
         raise ArgumentError(f"there is no option {argv[0]}")
     elif not os.path.exists(argv[0]):
         raise ArgumentError(f"there is no program {argv[0]}")
+    elif os.path.isdir(argv[0]) and not os.path.exists(os.path.join(argv[0], "__main__.py")):
+        raise ArgumentError(f"{argv[0]} is a folder without a __main__.py, so no program")
     elif not os.access(argv[0], os.R_OK):
         raise ArgumentError(f"the program {argv[0]} can't be read")
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NoReturn
 
 from . import bootstrap, config, failure
@@ -110,14 +110,8 @@ def init(heap_size: int | str | None = None, fabric: str | None = None) -> None:
     settings = config.read()
     given = settings.heap_size_given or heap_size is not None
     asked = _size(heap_size, settings)
-    name = fabric or settings.fabric
-    if name not in ("auto", "direct"):
-        raise ArgumentError(f"fabric {name!r} is not one of auto, direct")
-    for variable, value in (("SHMEMU_TRACE", settings.trace), ("SHMEMU_SANITIZE", settings.sanitize)):
-        if value is not None:
-            raise ArgumentError(f"{variable}={value}: this version has no such thing; unset it")
-    if settings.hosts_emulated != 1:
-        raise ArgumentError("SHMEMU_HOSTS_EMULATED: this version knows one host; unset it")
+    name = settings.fabric if fabric is None else fabric
+    config.check_supported(replace(settings, fabric=name))
     failure.install()
     world = _ended.world if _ended is not None else bootstrap.connect(settings)
     bootstrap.agree(world, {"heap_size": asked, "fabric": name, "check_symmetry": settings.check_symmetry})

@@ -98,7 +98,7 @@ def word_at(pe: PE, array: object, what: str) -> tuple[Place, Kind]:
     word = check_array(array, "the word", pe.me)
     kind = kind_of(word.dtype)
     if kind is None or (kind >= Kind.F32 and what in ("wait", "test")):
-        raise DtypeError(f"{what} of a word of dtype {word.dtype}: 32- and 64-bit integers can", pe=pe.me)
+        raise DtypeError(f"{what} of a word of dtype {word.dtype}: it takes 32- and 64-bit integers", pe=pe.me)
     if word.size != 1:
         raise SizeMismatch(f"{what} takes one element, not {word.size}; x[3:4] is one element of x", pe=pe.me)
     place = symmetric(pe, word, 1, "the word")

@@ -36,8 +36,8 @@ def until(
 
     Raises ShmemTimeout past the deadline and PeerDied when a death becomes known that no call reported before.
     """
-    limit = pe.settings.timeout_s if timeout is None else float(timeout)
-    if not limit >= 0:
+    limit = pe.settings.timeout_s if timeout is None else timeout
+    if not isinstance(limit, (int, float)) or not limit >= 0:
         raise ArgumentError(f"timeout={timeout!r}: must be a number of seconds from 0 up", pe=pe.me)
     start = time.monotonic()
     noticed = False

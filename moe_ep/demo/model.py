@@ -22,7 +22,7 @@ The layer, a written specification that ``moe_ep/reference.py`` states a second 
     order from ``default_rng([seed, 5, e])``. ``g = sum x[h]*Wg[h]`` and ``u = sum x[h]*Wu[h]`` in increasing
     ``h``, ``v = fp32(g64 / (1 + EXP(-g64))) * u``, ``o = sum v[i]*Wd[i]`` in increasing ``i``.
  6. ``y_k = bf16(w_k * o)``. A rank supplies, for a token it received, ``bf16(sum y_k)`` over its own
-    selections in increasing ``k``; combine adds these by the contract's section 4.
+    selections in increasing ``k``; combine adds these as docs/expert-parallel.md says.
  7. ``EXP(v)``, float64: ``v`` clipped to +-700, ``n = rint(v * 1.4426950408889634)``,
     ``r = (v - n*0x1.62e42fee00000p-1) - n*0x1.a39ef35793c76p-33``, ``q = 1/13!``, then ``q = q*r + 1/j!`` for
     ``j = 12 .. 0``, result ``q * 2^n``.

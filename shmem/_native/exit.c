@@ -85,7 +85,7 @@ static void at_exit(int status, void *unused) {
         sm_set_alive(leave.pe, status ? SM_DEAD : SM_ENDED);
         return;                             /* no MPI call after a death */
     }
-    if (status && !ended) leave.abort(leave.comm, status);
+    if (status && !ended && leave.pe->n > 1) leave.abort(leave.comm, status);
     if (leave.state == EXIT_RUNNING && wait_for_peers()) {
         sm_set_alive(leave.pe, SM_ENDED);
         return;
