@@ -83,9 +83,7 @@ def _run_job(pes: int, args: argparse.Namespace, folder: str, report: dict[str, 
             report["rows"].append(common.row("latency", f"{case}, {pes} PEs", what, "us", [1e6 * s for s in samples]))
         peer = next(name for name in parties if name != "ours")
         target = BARRIER_TARGETS.get(pes) if case == "barrier_all" else TARGETS[case] if pes == 2 else None
-        claim = common.ratio(
-            f"{case}, {pes} PEs", peer, parties["ours"], parties[peer], target, report["load_before"]
-        )
+        claim = common.ratio(f"{case}, {pes} PEs", peer, parties["ours"], parties[peer], target, report["load_before"])
         report["ratios"].append(claim)
     print(f"{pes} PEs: wake-ups of a sleeping PE in a barrier: {found['woken']:.2f} (at most 1)")
     return 0
