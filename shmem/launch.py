@@ -29,7 +29,7 @@ from typing import Any
 from . import bootstrap, config
 from .errors import ArgumentError, StateError
 from .progress import Drawing
-from .rank import RANK_VARIABLES
+from .rank import RANK_VARIABLES, no_stdin
 from .watch import Watch, end_processes, exit_code, remove
 
 POLL_S = 0.05
@@ -240,11 +240,14 @@ class _Job:
 
     def _start(self, line: list[str], env: dict[str, str]) -> None:
         """A terminal that shows a bar gets the output of the job through us, so that the two don't mix."""
+        silent = sys.stdin is None or not _is_open(0) or os.path.samestat(os.fstat(0), os.stat(os.devnull))
+        if silent:
+            no_stdin(self.status).touch()
         through = [self.drawing.on_terminal and _is_terminal(fd) for fd in (1, 2)]
         self.process = subprocess.Popen(
             line,
             env=env,
-            stdin=None if sys.stdin is not None and _is_open(0) else subprocess.DEVNULL,
+            stdin=subprocess.DEVNULL if silent else None,
             stdout=subprocess.PIPE if through[0] else None,
             stderr=subprocess.PIPE if through[1] else None,
             start_new_session=True,

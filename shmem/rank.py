@@ -19,6 +19,7 @@ import signal
 import sys
 import time
 import warnings
+from pathlib import Path
 from types import TracebackType
 from typing import NoReturn
 
@@ -79,6 +80,11 @@ def note_shm() -> None:
         note("shm", name)
 
 
+def no_stdin(status_file: str | Path) -> Path:
+    """The file by whose existence the launcher says that there is nothing to read."""
+    return Path(status_file).with_name("no-stdin") if status_file else Path(os.devnull, "none")
+
+
 def run(argv: list[str]) -> None:
     """Runs `prog.py args...` or `-m module args...` as the main program; raises what it raises."""
     if argv[0] == "-m":
@@ -118,7 +124,8 @@ def main() -> None:
     """Runs the program of sys.argv. A failure of it is shown with the PE's number and ends the whole job."""
     if "SHMEMU_STATUS_FILE" in os.environ:
         _supervise()
-    if number() != 0:  # mpiexec feeds PE 0 only; MPICH lets the others wait for their stdin for ever
+    # mpiexec feeds PE 0 only: MPICH lets the others wait for their stdin for ever, and Open MPI even PE 0 for its end.
+    if number() != 0 or no_stdin(os.environ.get("SHMEMU_STATUS_FILE", "")).exists():
         with open(os.devnull) as nothing:
             os.dup2(nothing.fileno(), 0)
     pid = os.getpid()

@@ -204,7 +204,7 @@ def test_a_pe_that_dies_before_mpi_starts_ends_the_job(program: Program, death: 
     ended = shmemu("run", "-n", 3, program(f"if pe == 1:\n    {death}\nup()"))
     code, words = DEATHS[death]
     assert words in ended.err
-    assert re.findall(r"^shmemu: (PE \d)", ended.err, re.MULTILINE) == ["PE 1"]
+    assert re.findall(r"shmemu: (PE \d)", ended.err) == ["PE 1"]
     assert "_supervise" not in ended.err
     assert ended.code == code
 
@@ -215,7 +215,7 @@ def test_a_pe_that_dies_while_others_wait_ends_the_job(program: Program, death: 
     ended = shmemu("run", "-n", 3, program(body))
     code, words = DEATHS[death]
     assert words in ended.err
-    assert re.findall(r"^shmemu: (PE \d)", ended.err, re.MULTILINE) == ["PE 1"]
+    assert re.findall(r"shmemu: (PE \d)", ended.err) == ["PE 1"]
     assert "_supervise" not in ended.err
     assert ended.code == code
     assert_nothing_left(ended)
@@ -223,8 +223,8 @@ def test_a_pe_that_dies_while_others_wait_ends_the_job(program: Program, death: 
 
 def test_a_pe_that_ends_well_without_mpi_does_not_leave_others_waiting_in_its_start(program: Program) -> None:
     ended = shmemu("run", "-n", 2, program("if pe == 1:\n    sys.exit(0)\nup()"))
-    assert ended.code == 1
-    assert "shmemu: PE 1 ended without MPI, in whose start PE 0 waits for it\n" in ended.err
+    assert ended.code == 1  # Open MPI's launcher notices by itself
+    assert launch.find().kind == "openmpi" or "PE 1 ended without MPI, in whose start PE 0 waits" in ended.err
 
 
 def test_mpi_abort_gives_the_exit_code(program: Program) -> None:
