@@ -397,6 +397,35 @@ def test_core_cells_take_core_tests_only() -> None:
     assert [four.takes({"mpi"}, min_size=size) for size in (1, 4, 5)] == [True, True, False]
 
 
+def test_processes_are_found_and_ended(tmp_path: Path) -> None:
+    """A process that ignores SIGTERM, its stopped child, and the file of /dev/shm that they have mapped."""
+    word = uuid.uuid4().hex
+    shared = Path("/dev/shm") / f"shmemu_test_{word}"
+    program = (
+        "import mmap, os, signal, sys; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+        f"file = open({str(shared)!r}, 'w+b'); file.truncate(4096); held = mmap.mmap(file.fileno(), 4096)\n"
+        "os.kill(os.getpid(), signal.SIGSTOP) if os.fork() == 0 else print('ready', flush=True)\n"
+        "signal.pause()"
+    )
+    command, env = [sys.executable, "-c", program], {**os.environ, "WORD": word}
+    with subprocess.Popen(command, env=env, stdout=subprocess.PIPE) as process:
+        assert process.stdout
+        assert process.stdout.readline() == b"ready\n"
+        pids = processes.below(process.pid)
+        assert len(pids) == 2
+        assert sorted(pids) == sorted(processes.with_word(word))
+        assert processes.shm_files(pids) == {str(shared)}
+        held = [processes.hold(pid) for pid in pids]
+        assert all(one is not None and one.running() for one in held)
+        process.terminate()
+        assert processes.end(one for one in held if one) == []
+        assert not any(one.running() for one in held if one)
+    assert processes.with_word(word) == []
+    assert processes.shm_files(pids) == set()
+    processes.remove([str(shared), str(shared)])
+    assert not shared.exists()
+
+
 def test_a_verdict_needs_a_pass_of_every_pe() -> None:
     passed = {"id": "t", "outcome": "passed", "text": "", "crash": "", "reason": "", "expected": False}
     passed |= {"sections": [], "duration": 0.0, "leaked": []}
