@@ -25,7 +25,7 @@ BF16 = np.dtype(ml_dtypes.bfloat16)
 MAX_TOKENS = 65536  # beyond it the embedding repeats, and a laptop's patience ends
 MAX_RANKS, MAX_EXPERTS, MAX_LOCAL_EXPERTS, MAX_TOPK, MAX_HIDDEN = 1024, 2048, 512, 32, 8192
 HIDDEN_STEP = 256  # combine's rule for the width of a row
-INNER = 32  # of an expert: narrow, since it is computed by columns and without a BLAS
+INNER = 16  # of an expert: narrow, since it is computed by columns and without a BLAS
 
 
 class BadInput(Exception):
