@@ -130,6 +130,8 @@ def prepare_dispatch(
     topk = idx.shape[1]
     weights = _optional("topk_weights", topk_weights, (len(rows), topk), np.float32)
     counted = _optional("cumulative_local_expert_recv_stats", statistics, (experts // buffer.num_ranks,), np.int32)
+    if counted is not None and not counted.flags.writeable:
+        raise ArgumentError("cumulative_local_expert_recv_stats is read-only")
     record = DispatchRecord(rows.shape[1] * rows.itemsize, 0, topk)
     check_room(buffer, "dispatch", dispatch_bytes(record, buffer.num_ranks, tokens), rows.shape[1], topk, tokens)
     copy = idx.copy() if handle is None else handle._topk_copy
@@ -215,8 +217,15 @@ def _choose(
     if experts // buffer.num_ranks > MAX_LOCAL_EXPERTS:
         raise RoutingError(f"num_experts={experts}: a rank holds at most {MAX_LOCAL_EXPERTS} experts")
     limit = buffer.num_max_tokens_per_rank if tokens is None else tokens
+    for name, given in (
+        ("num_max_tokens_per_rank", limit),
+        ("expert_alignment", 1 if alignment is None else alignment),
+    ):
+        if not isinstance(given, (int, np.integer)) or isinstance(given, bool):
+            raise ArgumentError(f"{name}={given!r}: must be a whole number")
     if limit <= 0 or limit * buffer.num_ranks >= 1 << 31:
         raise ArgumentError(f"num_max_tokens_per_rank={limit}: > 0, and less than 2**31 tokens in all ranks")
-    if alignment is not None and alignment <= 0:
-        raise ArgumentError(f"expert_alignment={alignment}: a whole number > 0")
+    most = limit * buffer.num_ranks + (experts // buffer.num_ranks) * ((alignment or 1) + limit * buffer.num_ranks)
+    if alignment is not None and (alignment <= 0 or most >= 1 << 31):
+        raise ArgumentError(f"expert_alignment={alignment}: must be > 0, and aligned counts must fit int32")
     return experts, limit, 1 if alignment is None else alignment

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 import shmem
-from shmem.errors import ArgumentError, StateError, SymmetryError
+from shmem.errors import ArgumentError, HeapExhausted, StateError, SymmetryError
 from shmem.views import address_of
 
 from . import combine as combining
@@ -79,6 +79,9 @@ class EPBuffer:
         self.num_cpu_timeout_secs, self.num_gpu_timeout_secs = num_cpu_timeout_secs, num_gpu_timeout_secs
 
         def size() -> int:
+            for limit in (num_cpu_timeout_secs, num_gpu_timeout_secs):
+                if not isinstance(limit, (int, float)) or not limit > 0:
+                    raise ArgumentError(f"a timeout of {limit!r} seconds: must be a number above 0")
             refuse(lb_allocation_plan_or_num_bytes=(lb_allocation_plan_or_num_bytes, 0))
             check_group(self.group, self.num_ranks, self.rank_idx)
             if num_bytes is None:
@@ -96,7 +99,11 @@ class EPBuffer:
             f"explicitly_destroy={explicitly_destroy})"
         )
         self.area = shmem.empty(self.num_bytes, np.uint8)
-        self.words = shmem.zeros(MAX_RANKS + MAX_EXPERTS, np.int64)
+        try:
+            self.words = shmem.zeros(MAX_RANKS + MAX_EXPERTS, np.int64)
+        except HeapExhausted:  # on every rank
+            shmem.free(self.area)
+            raise
         heap = shmem.runtime.current().heap
         self.name = f"EPBuffer at {address_of(self.area) - heap.base:#x}"
         if not explicitly_destroy:

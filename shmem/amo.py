@@ -18,7 +18,7 @@ from .ordering import check_context
 from .records import Amo, Kind, Op, record
 from .rma import reach
 from .runtime import current
-from .views import Array, address_of, scalar_bits, word_at
+from .views import Array, address_of, check_target, scalar_bits, word_at
 
 _FLOATS = (Amo.FETCH, Amo.SET, Amo.SWAP)
 
@@ -28,6 +28,8 @@ def _atomic(op: Amo, target: Array, pe: int, ctx: object, value: object = 1, con
     here = current()
     q, there = check_context(ctx), reach(here, pe)
     place, kind = word_at(here, target, f"atomic {op.name.lower()}")
+    if op is not Amo.FETCH:
+        check_target(target, "the word", here.me)
     if kind >= Kind.F32 and op not in _FLOATS:
         raise DtypeError(f"atomic {op.name.lower()} has no meaning for {target.dtype}", pe=here.me)
     dtype = target.dtype

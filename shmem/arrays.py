@@ -12,6 +12,7 @@ second barrier, so that no early put is wiped.
 from __future__ import annotations
 
 import math
+import operator
 import os
 import sys
 from collections.abc import Sequence
@@ -24,7 +25,7 @@ from .barriers import collective
 from .config import format_size
 from .errors import ArgumentError, DtypeError, FreedBlock, HeapExhausted, NotSymmetric
 from .heap import HeapStats
-from .runtime import PE, current
+from .runtime import PE, current, pe_accessible
 from .views import Array, address_of
 
 Shape = int | Sequence[int]
@@ -60,7 +61,10 @@ def _allocate(pe: PE, nbytes: int, call: str, zero: bool, align: int = 64) -> in
 
 
 def _shape(shape: Shape) -> tuple[int, ...]:
-    sides = (int(shape),) if isinstance(shape, (int, np.integer)) else tuple(int(side) for side in shape)
+    try:
+        sides = (operator.index(shape),) if hasattr(shape, "__index__") else tuple(operator.index(one) for one in shape)
+    except TypeError:
+        raise DtypeError(f"shape {shape!r}: an integer or a sequence of integers is needed") from None
     if any(side < 0 for side in sides):
         raise ArgumentError(f"shape {shape}: negative")
     return sides
@@ -106,8 +110,13 @@ def full(shape: Shape, fill_value: object, dtype: npt.DTypeLike | None = None, o
 
     dtype: default that of fill_value. Otherwise as `empty`. shmem4py.
     """
-    array = _new("full", shape, np.asarray(fill_value).dtype if dtype is None else dtype, order, zero=False)
-    array[...] = fill_value
+    kind: np.dtype[Any] = np.asarray(fill_value).dtype if dtype is None else np.dtype(dtype)
+    try:
+        fill = np.broadcast_to(np.asarray(fill_value).astype(kind), _shape(shape))
+    except (TypeError, ValueError) as error:  # before anything is allocated
+        raise ArgumentError(f"fill_value {fill_value!r} does not fill shape {shape} of {kind}: {error}") from None
+    array = _new("full", shape, kind, order, zero=False)
+    array[...] = fill
     collective(current(), "full(...) filled")
     return array
 
@@ -204,7 +213,7 @@ def addr_accessible(addr: Array, pe: int) -> bool:
     """Whether an array is symmetric and can be reached on PE `pe`. OpenSHMEM 1.6, 9.1 (shmem_addr_accessible)."""
     here = current()
     offset = address_of(addr) - here.heap.base
-    return isinstance(pe, int) and 0 <= pe < here.n and here.heap.live(offset, max(1, addr.nbytes))
+    return pe_accessible(pe) and here.heap.live(offset, max(1, addr.nbytes))
 
 
 def ptr(target: Array, pe: int) -> Array | None:

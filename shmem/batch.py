@@ -7,6 +7,7 @@ references to its arrays and may be run again.
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -14,13 +15,13 @@ import numpy.typing as npt
 
 from .barriers import raise_differing
 from .enums import comparison
-from .errors import ArgumentError, DtypeError, LayoutError, SizeMismatch
+from .errors import ArgumentError, DtypeError, FreedBlock, LayoutError, SizeMismatch, StateError
 from .fabric.interface import Status
 from .ordering import check_context
-from .records import RECORD, ROWS, STREAMING, Amo, Kind, Op, Records, fingerprint, kind_of, record, strides
+from .records import RECORD, ROWS, STREAMING, STRIDE_MAX, Amo, Kind, Op, Records, fingerprint, kind_of, record, strides
 from .rma import reach
 from .runtime import PE, current
-from .views import Array, address_of, check_array, scalar_bits, symmetric
+from .views import Array, address_of, check_array, check_target, scalar_bits, symmetric
 from .waiting import until
 
 Offsets = npt.NDArray[np.int64]
@@ -33,11 +34,35 @@ def _contiguous(array: object, name: str, pe: PE) -> Array:
     return checked
 
 
-def _within(offsets: Any, nbytes: Any, array: Array, name: str, pe: PE) -> None:
-    """Raises SizeMismatch unless every block [offset, offset + nbytes) lies in the array."""
-    low, high = np.min(offsets, initial=0), np.max(offsets + nbytes, initial=0)
-    if low < 0 or high > array.nbytes or np.min(nbytes, initial=0) < 0:
-        raise SizeMismatch(f"a block of bytes {low} to {high} does not lie in {name} of {array.nbytes} bytes", pe=pe.me)
+def _whole(values: object, n: int | None, name: str, pe: PE) -> Offsets:
+    """Integers as int64 [n]; raises DtypeError for other numbers, SizeMismatch for another length or beyond int64."""
+    array = np.asarray(values)
+    if array.dtype.kind not in "iu" and array.size:
+        raise DtypeError(f"{name} must be integers, not {array.dtype}", pe=pe.me)
+    if array.ndim != 1 or (n is not None and len(array) != n):
+        raise SizeMismatch(f"{name} must be one number for each of {n} blocks, not {list(array.shape)}", pe=pe.me)
+    if array.dtype == np.uint64 and array.max(initial=0) > np.iinfo(np.int64).max:
+        raise SizeMismatch(f"{name} reaches beyond any array", pe=pe.me)
+    return array.astype(np.int64, copy=False)
+
+
+def _check_blocks(first: int, last: int, nbytes: int, array: Array, name: str, pe: PE) -> None:
+    """Raises SizeMismatch unless the blocks of `nbytes` at the bytes `first` and `last` lie in the array.
+
+    Plain integers: sums of int64 offsets could wrap.
+    """
+    low, end = min(first, last), max(first, last) + nbytes
+    if low < 0 or nbytes < 0 or end > array.nbytes:
+        raise SizeMismatch(f"bytes {low} to {end} do not lie in {name} of {array.nbytes} bytes", pe=pe.me)
+
+
+def _check_many(offsets: Offsets, widths: Offsets, array: Array, name: str, pe: PE) -> None:
+    """As `_check_blocks`, for n blocks of their own widths (or of one)."""
+    low, narrowest, widest = int(offsets.min()), int(widths.min()), int(widths.max())
+    inside = low >= 0 and narrowest >= 0 and widest <= array.nbytes
+    if not inside or int((offsets - (array.nbytes - widths)).max()) > 0:
+        _check_blocks(low, int(offsets.max()), widest, array, name, pe)
+        raise SizeMismatch(f"a block of {narrowest} to {widest} bytes is not in {name}", pe=pe.me)
 
 
 class Batch:
@@ -51,8 +76,10 @@ class Batch:
         self._pe = current()
         self._parts: list[Records] = []
         self._keep: list[object] = []
-        self._calls: dict[int, str] = {}
+        self._calls: dict[int, str] = {}  # texts of the barriers, by record
+        self._awaits: dict[int, tuple[Array, str]] = {}  # words of the waits and what they shall be, by record
         self._compiled: Records | None = None
+        self._places: list[tuple[int, int]] = []  # blocks of the own heap that the records name
         self._bulk = self._pe.fabric.bulk_bytes
 
     def __len__(self) -> int:
@@ -64,8 +91,10 @@ class Batch:
         self._compiled = None
 
     def _target(self, target: object) -> tuple[Array, int]:
-        array = _contiguous(target, "target", self._pe)
-        return array, symmetric(self._pe, array, array.size, "target").offset
+        array = check_target(_contiguous(target, "target", self._pe), "target", self._pe.me)
+        offset = symmetric(self._pe, array, array.size, "target").offset
+        self._places.append((offset, array.nbytes))
+        return array, offset
 
     def put(self, target: Array, source: Array, pe: int) -> None:
         """Copies all of source into target on PE `pe`. Both C-contiguous, of one dtype, target symmetric and
@@ -90,14 +119,21 @@ class Batch:
         """
         to, offset = self._target(target)
         what = _contiguous(source, "source", self._pe)
-        there = np.asarray(pes)
-        _within(np.asarray(target_offsets), nbytes, to, "target", self._pe)
-        _within(np.asarray(source_offsets), nbytes, what, "source", self._pe)
+        there = _whole(pes, None, "pes", self._pe)
+        n = len(there)
+        if n == 0:
+            return
         self._check_pes(there)
-        ops: Records = np.zeros(len(there), RECORD)
-        ops["op"], ops["pe"], ops["n"] = Op.PUT, there, nbytes
-        np.add(target_offsets, offset, out=ops["dst"], casting="unsafe")
-        np.add(source_offsets, address_of(what), out=ops["src"], casting="unsafe")
+        at = _whole(target_offsets, n, "target_offsets", self._pe)
+        sources = _whole(source_offsets, n, "source_offsets", self._pe)
+        one = isinstance(nbytes, (int, np.integer))
+        widths = np.full(1, nbytes, np.int64) if one else _whole(nbytes, n, "nbytes", self._pe)
+        for offsets, array, name in ((at, to, "target"), (sources, what, "source")):
+            _check_many(offsets, widths, array, name, self._pe)
+        ops: Records = np.zeros(n, RECORD)
+        ops["op"], ops["pe"], ops["n"] = Op.PUT, there, widths
+        np.add(at, offset, out=ops["dst"], casting="unsafe")
+        np.add(sources, address_of(what), out=ops["src"], casting="unsafe")
         if int(np.sum(ops["n"])) >= self._bulk:
             ops["flags"] = STREAMING
         self._add(ops, to, what)
@@ -121,8 +157,8 @@ class Batch:
             return
         for start, stride, array, name in ((target_offset, target_stride, to, "target"),
                                            (source_offset, source_stride, what, "source")):  # fmt: skip
-            _within(np.array([start, start + (n - 1) * stride]), width, array, name, self._pe)
-        if max(abs(target_stride), abs(source_stride)) >= 1 << 31:
+            _check_blocks(int(start), int(start) + (int(n) - 1) * int(stride), int(width), array, name, self._pe)
+        if max(abs(target_stride), abs(source_stride)) > STRIDE_MAX:
             raise ArgumentError("strides of 2 GiB and more", pe=self._pe.me)
         op = record(
             Op.PUT_STRIDED, pe=reach(self._pe, pe), dst=offset + target_offset, src=address_of(what) + source_offset,
@@ -134,9 +170,15 @@ class Batch:
         to, offset = self._target(target)
         if kind_of(to.dtype) is None:
             raise DtypeError(f"a word of dtype {to.dtype}: it must be a 32- or 64-bit number", pe=self._pe.me)
-        _within(np.array([index * to.itemsize]), to.itemsize, to, "target", self._pe)
+        try:
+            at = operator.index(index) * to.itemsize
+        except TypeError:
+            raise DtypeError(f"the index of a word is an integer, not {index!r}", pe=self._pe.me) from None
+        _check_blocks(at, at, to.itemsize, to, "target", self._pe)
+        if (offset + at) % to.itemsize:
+            raise LayoutError(f"a word at heap offset {offset + at:#x}, which is not aligned", pe=self._pe.me)
         self._keep.append(to)
-        return offset + index * to.itemsize, to.itemsize, scalar_bits(value, to.dtype, self._pe.me)
+        return offset + at, to.itemsize, scalar_bits(value, to.dtype, self._pe.me)
 
     def signal(self, target: Array, index: int, value: object, pe: int) -> None:
         """Stores value atomically into element `index` of target on PE `pe`, after the puts before it, and
@@ -174,7 +216,10 @@ class Batch:
         kind = kind_of(to.dtype)
         if kind is None or kind >= Kind.F32:
             raise DtypeError(f"wait for words of dtype {to.dtype}: they must be 32- or 64-bit integers", pe=self._pe.me)
+        if offset % to.itemsize:
+            raise LayoutError(f"words at heap offset {offset:#x}, which is not aligned", pe=self._pe.me)
         bits = scalar_bits(value, to.dtype, self._pe.me)
+        self._awaits[len(self)] = (to, f"{to.size} words {comparison(cmp).name} {value}")
         self._add(record(Op.WAIT, dst=offset, n=to.size, width=kind, flags=comparison(cmp), value=bits), to)
 
     def copy_rows(
@@ -186,14 +231,18 @@ class Batch:
 
         n is needed only where both are None. Raises SizeMismatch for a row outside its array.
         """
-        index = target_rows if target_rows is not None else source_rows
-        rows = len(index) if index is not None else int(n or 0)
+        chosen_rows = [np.asarray(index) for index in (target_rows, source_rows) if index is not None]
+        rows = len(chosen_rows[0]) if chosen_rows else int(n or 0)
         if rows == 0:
             return
+        for index in chosen_rows:
+            _whole(index, rows, "rows", self._pe)
+        check_target(target, "target", self._pe.me)
         for array, chosen, stride, name in ((target, target_rows, target_stride, "target"),
                                             (source, source_rows, source_stride, "source")):  # fmt: skip
-            low, high = (0, rows - 1) if chosen is None else (int(chosen.min()), int(chosen.max()))
-            _within(np.array([low, high]) * stride, width, _contiguous(array, name, self._pe), name, self._pe)
+            first, last = (0, rows - 1) if chosen is None else (int(np.min(chosen)), int(np.max(chosen)))
+            where = _contiguous(array, name, self._pe)
+            _check_blocks(first * int(stride), last * int(stride), int(width), where, name, self._pe)
         detail = self._detail(target_rows, source_rows)
         detail["target_stride"], detail["source_stride"], detail["width"] = target_stride, source_stride, width
         flags = STREAMING if rows * width >= self._bulk else 0
@@ -220,16 +269,18 @@ class Batch:
         each bias ([rows, width] bf16, at most two), then the terms one after the other, and rounds once to
         nearest even. Raises SizeMismatch for a row outside its array.
         """
-        places = np.ascontiguousarray(offsets, np.int64)
-        rows, terms = places.shape
+        rows, terms = np.shape(offsets)
+        places = np.ascontiguousarray(_whole(np.reshape(offsets, -1), None, "offsets", self._pe)).reshape(rows, terms)
         biases = () if bias is None else bias if isinstance(bias, tuple) else (bias,)
         if len(biases) > 2:
             raise ArgumentError(f"{len(biases)} biases; at most two", pe=self._pe.me)
         if rows == 0:
             return
         to, what = _contiguous(target, "target", self._pe), _contiguous(source, "source", self._pe)
-        _within(np.array([0, (rows - 1) * target_stride]), 2 * width, to, "target", self._pe)
-        _within(np.maximum(places, 0), 2 * width, what, "source", self._pe) if terms else None
+        check_target(to, "target", self._pe.me)
+        _check_blocks(0, (rows - 1) * int(target_stride), 2 * int(width), to, "target", self._pe)
+        if terms:
+            _check_blocks(0, max(0, int(places.max())), 2 * int(width), what, "source", self._pe)
         detail = self._detail(None, places.reshape(-1))
         detail["target_stride"], detail["width"], detail["terms"] = target_stride, width, terms
         for i, one in enumerate(biases):
@@ -246,6 +297,11 @@ class Batch:
         and PeerDied from those.
         """
         pe, q = self._pe, check_context(ctx)
+        if current() is not pe:
+            raise StateError("this batch belongs to a job that was finalised", pe=pe.me)
+        for offset, nbytes in self._places:
+            if nbytes and not pe.heap.live(offset, nbytes):
+                raise FreedBlock(f"the batch names a block that was freed since (heap offset {offset:#x})", pe=pe.me)
         if self._compiled is None:
             self._compiled = np.concatenate(self._parts) if self._parts else np.zeros(0, RECORD)
         ops, at = self._compiled, 0
@@ -265,11 +321,13 @@ class Batch:
         op = ops[at]
         if op["op"] == Op.BARRIER:
             return f"all PEs in {self._calls[at]}"
-        return f"{op['n']} words at heap offset {int(op['dst']):#x} to satisfy comparison {int(op['flags'])}"
+        return f"{self._awaits[at][1]} at heap offset {int(op['dst']):#x}" if at in self._awaits else f"record {at}"
 
     def _seen(self, ops: Records, at: int) -> str:
         from .barriers import missing
 
         if at < len(ops) and ops[at]["op"] == Op.BARRIER:
             return missing(self._pe, self._pe.members)
+        if at in self._awaits:
+            return np.array2string(self._awaits[at][0], threshold=16)
         return f"record {at} of {len(ops)} unfinished"

@@ -13,11 +13,15 @@ import sys
 import threading
 import traceback
 from types import TracebackType
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from . import bootstrap
 
+if TYPE_CHECKING:
+    from .runtime import PE
+
 _installed = False
+_pid: int | None = None
 _exit_code = 0
 
 
@@ -66,6 +70,8 @@ def _end_running_job(code: int) -> None:
 
     sys.stdout.flush()
     sys.stderr.flush()
+    if _pid not in (None, os.getpid()):
+        return  # a child that the program forked: its end is its parent's affair
     pe = runtime.started()
     if pe is not None and pe.settings.on_death == "survive":
         pe.leave_dead()
@@ -107,12 +113,26 @@ def _at_exit() -> None:
     from . import runtime
 
     pe = runtime.started()
-    if pe is None:
+    if pe is None or _pid != os.getpid():
         return
     if _exit_code and not pe.world.own_finalize:  # mpi4py would wait for all PEs in MPI_Finalize
         _end_running_job(_exit_code)
     if not _exit_code:  # after a failure it would only hide the cause
         pe.report_leaks()
+    if not pe.world.own_finalize:  # so meet the others here: one that fails without a code known to us disturbs them
+        _meet_at_exit(pe)
+
+
+def _meet_at_exit(pe: PE) -> None:
+    from . import barriers, runtime
+    from .errors import ShmemError
+
+    try:
+        barriers.collective(pe, runtime.FINALIZE)
+        pe.fabric.lib.sm_exit_state(2)
+    except ShmemError as error:
+        report(type(error), error, error.__traceback__)
+        _end_running_job(1)
 
 
 def install() -> None:
@@ -120,10 +140,10 @@ def install() -> None:
 
     A lone process without a launcher keeps Python's own: there is nobody to end, and it may be a notebook.
     """
-    global _installed
+    global _installed, _pid
     if _installed:
         return
-    _installed = True
+    _installed, _pid = True, os.getpid()
     atexit.register(_at_exit)
     if not bootstrap.launched():
         return

@@ -106,8 +106,12 @@ def record(op: Op, **fields: int) -> Records:
     return one
 
 
+STRIDE_MAX = (1 << 31) - 1  # bytes; a record holds strides as int32
+
+
 def strides(remote: int, local: int) -> int:
-    """The two strides of a strided record, in bytes, as its `aux` field."""
+    """The two strides of a strided record, in bytes, as its `aux` field; none larger than STRIDE_MAX."""
+    assert max(abs(remote), abs(local)) <= STRIDE_MAX, "checked where the layout is"
     return (remote & 0xFFFFFFFF) | (local & 0xFFFFFFFF) << 32
 
 

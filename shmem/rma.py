@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from .errors import ArgumentError, DtypeError, SizeMismatch
+from .errors import DtypeError, SizeMismatch
 from .front import fronted
 from .ordering import check_context
 from .records import Op, record, strides
 from .runtime import PE, current
-from .views import Array, Place, address_of, blocks, check_array, count, symmetric
+from .views import Array, Place, address_of, blocks, check_array, check_target, count, symmetric
 from .waiting import check_reachable
 
 
@@ -36,6 +36,9 @@ def _gathered(array: Array, size: int) -> Array:
 
 
 def _scatter(array: Array, size: int, packed: Array) -> None:
+    if array.flags.c_contiguous:
+        array.reshape(-1)[:size] = packed
+        return
     part = array[:size] if array.ndim == 1 else array[: size // array.shape[1]]
     part[...] = packed.reshape(part.shape)
 
@@ -71,9 +74,13 @@ def _put(target: object, source: object, pe: object, size: object, ctx: object) 
     what = check_array(source, "source", here.me)
     n = count(size, what, to, here.me)
     at = symmetric(here, to, n, "target")
+    check_target(to, "target", here.me)
     blocks(what, n, "source", here.me)  # refuses the layouts that are not promised
     if n:
-        _submit_put(here, q, at, _gathered(what, n), there)
+        packed = _gathered(what, n)
+        if at.count > 1 and there == here.me and np.may_share_memory(packed, to):
+            packed = packed.copy()  # block by block, a put would read what it has written
+        _submit_put(here, q, at, packed, there)
 
 
 def _get(target: object, source: object, pe: object, size: object, ctx: object) -> None:
@@ -84,11 +91,11 @@ def _get(target: object, source: object, pe: object, size: object, ctx: object) 
     n = count(size, what, to, here.me)
     at = symmetric(here, what, n, "source")
     blocks(to, n, "target", here.me)
-    if not to.flags.writeable:
-        raise ArgumentError("target is read-only", pe=here.me)
+    check_target(to, "target", here.me)
     if not n:
         return
-    if to.flags.c_contiguous:
+    overlaps = at.count > 1 and there == here.me and np.may_share_memory(to, what)
+    if to.flags.c_contiguous and not overlaps:
         _submit_get(here, q, to, at, there)
     else:
         packed = np.empty(n, to.dtype)
@@ -151,7 +158,7 @@ def p(target: Array, value: object, pe: int, ctx: object = None) -> None:
     """
     here = current()
     q = check_context(ctx)
-    to, there = _one(target, "target", here.me), reach(here, pe)
+    to, there = check_target(_one(target, "target", here.me), "target", here.me), reach(here, pe)
     at = symmetric(here, to, 1, "target")
     _submit_put(here, q, at, _as_element(value, to.dtype, here.me), there)
 
@@ -165,11 +172,19 @@ def _as_element(value: object, dtype: np.dtype[Any], me: int) -> Array:
         if not limits.min <= number <= limits.max:
             raise OverflowError(f"{number} does not fit {dtype}")
         value = number
+    if dtype.kind in "fcV" and dtype.names is None and not isinstance(value, (int, float, np.number, np.bool_)):
+        plain = isinstance(value, complex) and dtype.kind == "c"
+        if not plain and getattr(value, "dtype", None) != dtype:
+            raise DtypeError(f"{value!r} is no number that {dtype} holds", pe=me)
+    if dtype.kind == "f" and isinstance(value, (complex, np.complexfloating)):
+        raise DtypeError(f"{value!r} is complex, but the target has dtype {dtype}", pe=me)
     element: Array = np.empty(1, dtype)
     try:
         element[0] = value
     except (TypeError, ValueError) as error:
         raise DtypeError(f"{value!r} can't be stored as {dtype}: {error}", pe=me) from None
+    if dtype.kind in "SU" and str(element[0]) != str(value):
+        raise SizeMismatch(f"{value!r} does not fit {dtype}", pe=me)
     return element
 
 

@@ -204,12 +204,15 @@ def n_pes() -> int:
 
 
 def pe_accessible(pe: int) -> bool:
-    """Whether `pe` is a PE of the job that can be reached; False for numbers that are none.
+    """Whether `pe` is a living PE of the job that can be reached; False for what is no PE.
 
     OpenSHMEM 1.6, 9.1 (shmem_pe_accessible).
     """
-    here = current()
-    return isinstance(pe, int) and 0 <= pe < here.n
+    try:
+        number = current().check_pe(pe)
+    except InvalidPE:
+        return False
+    return number not in current().fabric.dead(look=False)
 
 
 def info_get_name() -> str:

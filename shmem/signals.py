@@ -15,7 +15,7 @@ from .ordering import check_context
 from .records import Amo, Op, record
 from .rma import _gathered, reach
 from .runtime import PE, current
-from .views import Array, address_of, blocks, check_array, count, scalar_bits, symmetric, word_at
+from .views import Array, address_of, blocks, check_array, check_target, count, scalar_bits, symmetric, word_at
 from .waiting import wait_word
 
 
@@ -34,6 +34,7 @@ def _put_signal(
     to, what = check_array(target, "target", here.me), check_array(source, "source", here.me)
     n = count(size, what, to, here.me)
     at = symmetric(here, to, n, "target")
+    check_target(to, "target", here.me)
     blocks(what, n, "source", here.me)
     word = _signal_offset(here, signal)
     bits = scalar_bits(value, signal.dtype, here.me)
@@ -49,7 +50,10 @@ def _put_signal(
         return
     from .rma import _submit_put
 
-    _submit_put(here, q, at, _gathered(what, n), there)
+    packed = _gathered(what, n)
+    if there == here.me and np.may_share_memory(packed, to):
+        packed = packed.copy()
+    _submit_put(here, q, at, packed, there)
     here.fabric.fence(q)
     _update(here, q, word, bits, there, how)
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from .errors import DtypeError, FreedBlock, LayoutError, NotSymmetric, SizeMismatch
-from .records import Kind, kind_of
+from .errors import ArgumentError, DtypeError, FreedBlock, LayoutError, NotSymmetric, SizeMismatch
+from .records import STRIDE_MAX, Kind, kind_of
 
 if TYPE_CHECKING:
     from .runtime import PE
@@ -47,6 +47,13 @@ def check_array(value: object, name: str, me: int) -> Array:
     return value
 
 
+def check_target(array: Array, name: str, me: int) -> Array:
+    """`array` if it may be written; raises ArgumentError for a read-only view."""
+    if not array.flags.writeable:
+        raise ArgumentError(f"{name} is read-only", pe=me)
+    return array
+
+
 def blocks(array: Array, size: int, name: str, me: int) -> Place:
     """The first `size` elements of an array as blocks; `offset` is an address.
 
@@ -56,15 +63,15 @@ def blocks(array: Array, size: int, name: str, me: int) -> Place:
     start = address_of(array)
     if array.flags.c_contiguous or size == 0:
         return Place(start, size * item, 0, 1)
-    if array.ndim == 1:
-        return Place(start, item, array.strides[0], size)
-    if array.ndim == 2 and array.strides[1] == item:
-        columns = array.shape[1]
-        if size % columns == 0:
-            return Place(start, columns * item, array.strides[0], size // columns)
+    if abs(array.strides[0]) <= STRIDE_MAX:
+        if array.ndim == 1:
+            return Place(start, item, array.strides[0], size)
+        if array.ndim == 2 and array.strides[1] == item and size % array.shape[1] == 0:
+            return Place(start, array.shape[1] * item, array.strides[0], size // array.shape[1])
     raise LayoutError(
         f"{name} of shape {array.shape} and strides {array.strides}: its elements lie apart in a way that can't be "
-        "moved; C-contiguous arrays, 1-D views and row blocks of 2-D arrays can (see numpy.ascontiguousarray)",
+        "moved; C-contiguous arrays, 1-D views and row blocks of 2-D arrays can, with steps below 2 GiB "
+        "(see numpy.ascontiguousarray)",
         pe=me,
     )
 

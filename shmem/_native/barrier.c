@@ -25,13 +25,17 @@ static int wait_released(sm_pe *p, int64_t timeout_ns) {
         if (released(p, s, &status)) return status;
         sm_pause();
     }
-    int64_t now = sm_now_ns(), end = timeout_ns > INT64_MAX - now ? INT64_MAX : now + timeout_ns, looked = now;
+    int64_t now = sm_now_ns(), end = timeout_ns > INT64_MAX - now ? INT64_MAX : now + timeout_ns, entered = now, looked = now;
     if (p->survive && sm_find_dead(p)) return SM_DIED;
     atomic_fetch_add(&s->sleepers, 1);
     while (!released(p, s, &status)) {
         now = sm_now_ns();
         if (now >= end) break;
-        if (p->survive && now - looked >= CAP_NS) {
+        if (now - entered >= CAP_NS) {      /* Python looks for signals that came between two sleeps */
+            status = SM_INTERRUPTED;
+            break;
+        }
+        if (p->survive && now - looked >= CAP_NS / 2) {
             looked = now;
             if (sm_find_dead(p)) { status = SM_DIED; break; }
         }
@@ -49,7 +53,13 @@ int sm_barrier(sm_pe *p, int slot, int leader, int n, uint64_t call, int64_t tim
         p->differed = 0;
         return SM_MISMATCH;
     }
-    if (p->waiting && p->slot == slot && p->leader == leader) return wait_released(p, timeout_ns);
+    if (p->waiting && p->slot == slot && p->leader == leader) {
+        int64_t until = timeout_ns > INT64_MAX / 2 ? INT64_MAX : sm_now_ns() + timeout_ns;
+        int status = wait_released(p, timeout_ns);
+        if (status || call == p->call) return status;
+        timeout_ns = until == INT64_MAX ? INT64_MAX : until - sm_now_ns();      /* another call: the old one is over now */
+    }
+    p->call = call;
     sm_slot *s = &p->head[leader]->slots[slot];
     atomic_fetch_add_explicit(&p->head[p->me]->entered[slot], 1, memory_order_relaxed);
     p->slot = slot;

@@ -67,6 +67,7 @@ struct sm_pe {
     int waiting, slot, leader;              /* a barrier that this PE has entered and not left yet */
     int differed;                           /* it is complete, and that the calls differed is still to be told */
     uint32_t gen;
+    uint64_t call;
     _Atomic uint64_t sleeps, wakes, woken, missed;
 };
 

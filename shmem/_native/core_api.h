@@ -58,8 +58,8 @@ int sm_test(const void *word, int kind, int cmp, uint64_t value);
 int sm_wait(sm_pe *p, const void *word, int kind, int cmp, uint64_t value, int64_t timeout_ns);
 
 /* Barrier of n members; its words lie in the leader's header. `call` is the fingerprint of the collective call, 0 =
- * unchecked. After SM_TIMEOUT, SM_INTERRUPTED and SM_DIED the PE has arrived, and the next sm_barrier of the same slot goes
- * on with that barrier. sm_barrier_all is the one of all PEs for up to one slice of time; what it answers other than 0, the
+ * unchecked. After SM_TIMEOUT, SM_INTERRUPTED and SM_DIED the PE has arrived, and the next sm_barrier of the same slot and
+ * call goes on with that barrier; one of another call first waits for the end of it. sm_barrier_all is the one of all PEs for up to one slice of time; what it answers other than 0, the
  * next sm_barrier answers again, so that its caller may hand over to the general path. */
 int sm_barrier(sm_pe *p, int slot, int leader, int n, uint64_t call, int64_t timeout_ns);
 int sm_barrier_all(sm_pe *p, uint64_t call);

@@ -40,6 +40,13 @@ done:
 }
 
 #define PLAIN(count) (me && !names && n == (count) && !me->any_dead)
+#define RELEASED(call)                      /* without the GIL; another thread may finalize meanwhile and unbind */ \
+    do {                                    \
+        sm_pe *p = me;                      \
+        Py_BEGIN_ALLOW_THREADS              \
+        call;                               \
+        Py_END_ALLOW_THREADS                \
+    } while (0)
 #define PYTHON return fall_back(self, args, n, names)
 
 static int contiguous(PyObject *o) {
@@ -133,13 +140,12 @@ static PyObject *hot_put(ARGS) {
     PyArrayObject *from = (PyArrayObject *)args[1];
     uint64_t bytes = (uint64_t)PyArray_NBYTES(from);
     if (PyArray_DESCR(from) != PyArray_DESCR(to.array) || bytes > to.bytes) PYTHON;
+    if (!PyArray_ISWRITEABLE(to.array)) PYTHON;
     if (bytes < RELEASE_BYTES) {
         sm_put(me, pe, to.off, PyArray_DATA(from), bytes);
     } else {
         const void *src = PyArray_DATA(from);
-        Py_BEGIN_ALLOW_THREADS
-        sm_put(me, pe, to.off, src, bytes);
-        Py_END_ALLOW_THREADS
+        RELEASED(sm_put(p, pe, to.off, src, bytes));
     }
     Py_RETURN_NONE;
 }
@@ -156,9 +162,7 @@ static PyObject *hot_get(ARGS) {
     if (from.bytes < RELEASE_BYTES) {
         sm_get(me, pe, dst, from.off, from.bytes);
     } else {
-        Py_BEGIN_ALLOW_THREADS
-        sm_get(me, pe, dst, from.off, from.bytes);
-        Py_END_ALLOW_THREADS
+        RELEASED(sm_get(p, pe, dst, from.off, from.bytes));
     }
     Py_RETURN_NONE;
 }
@@ -168,7 +172,7 @@ static PyObject *hot_p(ARGS) {
     int pe, kind;
     uint64_t bits;
     if (!PLAIN(3) || !symmetric(args[0], &to) || !pe_number(args[2], &pe)) PYTHON;
-    if ((kind = word_kind(&to)) < 0 || !bits_of(args[1], kind, &bits)) PYTHON;
+    if ((kind = word_kind(&to)) < 0 || !bits_of(args[1], kind, &bits) || !PyArray_ISWRITEABLE(to.array)) PYTHON;
     sm_put(me, pe, to.off, &bits, to.bytes);
     Py_RETURN_NONE;
 }
@@ -189,7 +193,7 @@ static PyObject *amo(ARGS, int op, int values, int answers) {
     int pe, kind;
     uint64_t value = 1, cond = 0;
     if (!PLAIN(2 + values) || !symmetric(args[0], &to) || !pe_number(args[1 + values], &pe)) PYTHON;
-    if ((kind = word_kind(&to)) < 0) PYTHON;
+    if ((kind = word_kind(&to)) < 0 || (op != SM_AMO_FETCH && !PyArray_ISWRITEABLE(to.array))) PYTHON;
     if (kind >= SM_F32 && op != SM_AMO_FETCH && op != SM_AMO_SET && op != SM_AMO_SWAP) PYTHON;
     if (values && !bits_of(args[values], kind, &value)) PYTHON;
     if (values == 2 && !bits_of(args[1], kind, &cond)) PYTHON;
@@ -227,13 +231,12 @@ static PyObject *hot_put_signal(ARGS) {     /* (target, source, pe, signal, valu
     uint64_t bytes = (uint64_t)PyArray_NBYTES(from);
     if (PyArray_DESCR(from) != PyArray_DESCR(to.array) || bytes > to.bytes) PYTHON;
     if (sig.off < to.off + to.bytes && to.off < sig.off + 8) PYTHON;
+    if (!PyArray_ISWRITEABLE(to.array) || !PyArray_ISWRITEABLE(sig.array)) PYTHON;
     const void *src = PyArray_DATA(from);
     if (bytes < RELEASE_BYTES) {
         sm_put_signal(me, pe, to.off, src, bytes, sig.off, value, add);
     } else {
-        Py_BEGIN_ALLOW_THREADS
-        sm_put_signal(me, pe, to.off, src, bytes, sig.off, value, add);
-        Py_END_ALLOW_THREADS
+        RELEASED(sm_put_signal(p, pe, to.off, src, bytes, sig.off, value, add));
     }
     Py_RETURN_NONE;
 }
@@ -264,9 +267,7 @@ static int wait_word(const place *at, int kind, int cmp, uint64_t value) {
         sm_pause();
     }
     int status;
-    Py_BEGIN_ALLOW_THREADS
-    status = sm_wait(me, word, kind, cmp, value, SLICE_NS);
-    Py_END_ALLOW_THREADS
+    RELEASED(status = sm_wait(p, word, kind, cmp, value, SLICE_NS));
     return status;
 }
 
@@ -275,8 +276,10 @@ static PyObject *hot_signal_wait_until(ARGS) {      /* (signal, cmp, value) */
     int cmp;
     uint64_t value;
     if (!PLAIN(3) || !signal_word(args[0], &sig) || !enum_value(args[1], cmp_type, &cmp)) PYTHON;
-    if (!bits_of(args[2], SM_U64, &value) || wait_word(&sig, SM_U64, cmp, value)) PYTHON;
-    return PyLong_FromUnsignedLongLong(sm_amo(me, me->me, sig.off, 8, SM_AMO_FETCH, 0, 0));
+    if (!bits_of(args[2], SM_U64, &value)) PYTHON;
+    sm_pe *p = me;
+    if (wait_word(&sig, SM_U64, cmp, value)) PYTHON;
+    return PyLong_FromUnsignedLongLong(sm_amo(p, p->me, sig.off, 8, SM_AMO_FETCH, 0, 0));
 }
 
 static PyObject *hot_wait_until(ARGS) {             /* (ivar, cmp, value) */
@@ -316,9 +319,7 @@ static PyObject *meet_all(ARGS, int complete, uint64_t call) {
     if (complete) sm_quiet(me);
     else sm_fence(me);
     int status;
-    Py_BEGIN_ALLOW_THREADS
-    status = sm_barrier_all(me, call);
-    Py_END_ALLOW_THREADS
+    RELEASED(status = sm_barrier_all(p, call));
     if (status) PYTHON;
     Py_RETURN_NONE;
 }

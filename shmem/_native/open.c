@@ -129,7 +129,13 @@ int sm_is_live(const sm_pe *p, uint64_t off, uint64_t n) {
     if (off > p->heap_bytes || n > p->heap_bytes - off) return 0;
     if (!n) return 1;
     uint64_t a = off / SM_GRANULE, b = (off + n - 1) / SM_GRANULE;
-    return (p->live[a / 64] >> (a % 64) & 1) && (p->live[b / 64] >> (b % 64) & 1);
+    for (uint64_t w = a / 64; w <= b / 64; w++) {       /* every granule: a view may reach over a freed block */
+        uint64_t mask = ~0ull;
+        if (w == a / 64) mask &= ~0ull << (a % 64);
+        if (w == b / 64) mask &= ~0ull >> (63 - b % 64);
+        if ((p->live[w] & mask) != mask) return 0;
+    }
+    return 1;
 }
 
 void sm_counts_read(const sm_pe *p, sm_counts *out) {

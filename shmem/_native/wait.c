@@ -92,7 +92,7 @@ int sm_wait(sm_pe *p, const void *word, int kind, int cmp, uint64_t value, int64
     }
     sm_head *h = p->head[p->me];
     sm_bucket *b = &h->buckets[((uint64_t)((const char *)word - p->base) >> 3) % SM_BUCKETS];
-    int64_t now = sm_now_ns(), end = timeout_ns > INT64_MAX - now ? INT64_MAX : now + timeout_ns, looked = now;
+    int64_t now = sm_now_ns(), end = timeout_ns > INT64_MAX - now ? INT64_MAX : now + timeout_ns, entered = now, looked = now;
     int known_dead = p->any_dead, status = SM_TIMEOUT, slept = 0;
     uint32_t seen = 0;
     atomic_fetch_add(&b->sleepers, 1);
@@ -107,7 +107,11 @@ int sm_wait(sm_pe *p, const void *word, int kind, int cmp, uint64_t value, int64
         }
         now = sm_now_ns();
         if (now >= end) break;
-        if (p->survive && now - looked >= CAP_NS) {
+        if (now - entered >= CAP_NS) {      /* Python looks for signals that came between two sleeps */
+            status = SM_INTERRUPTED;
+            break;
+        }
+        if (p->survive && now - looked >= CAP_NS / 2) {
             looked = now;
             if (sm_find_dead(p) > known_dead) { status = SM_DIED; break; }
         }

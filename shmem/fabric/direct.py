@@ -86,6 +86,9 @@ class DirectFabric:
     def wait(self, condition: Condition, timeout_s: float) -> Status:
         """Spins briefly, then sleeps on a futex of the own header."""
         word = self.ffi.cast("char *", self._segments[self.me] + self.lib.sm_head_bytes() + condition.offset)
+        if timeout_s <= 0:
+            held = self.lib.sm_test(word, condition.kind, condition.cmp, condition.value)
+            return Status.OK if held else Status.TIMEOUT
         return Status(
             self.lib.sm_wait(self.pe, word, condition.kind, condition.cmp, condition.value, nanoseconds(timeout_s))
         )
