@@ -1,0 +1,51 @@
+"""A signal is seen during a wait, whenever it comes: its Python handler runs while the wait goes on.
+
+The handler itself stores what the wait waits for, so a wait that hides signals from Python runs into its deadline.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).parent.parent
+PROGRAM = """
+import signal, sys
+import numpy as np
+import shmem
+
+shmem.init(heap_size="1M")
+word = shmem.zeros(1, np.uint64)
+shmem.barrier_all()
+
+def ring(number, frame):
+    word[0] += 1
+    shmem.quiet()
+
+def batch(value):
+    one = shmem.Batch()
+    one.wait(word, "==", value)
+    one.run(timeout=5)
+
+waits = {
+    "front": lambda value: shmem.wait_until(word, shmem.CMP_EQ, value),
+    "python": lambda value: shmem.wait_until(word, "==", value, timeout=5),
+    "batch": batch,
+}
+signal.signal(signal.SIGALRM, ring)
+for turn in range(1, 13):
+    signal.setitimer(signal.ITIMER_REAL, 0.05 * turn / 4)
+    waits[sys.argv[1]](turn)
+print("seen", int(word[0]))
+"""
+
+
+@pytest.mark.parametrize("wait", ["front", "python", "batch"])
+def test_handlers_run_during_a_wait(wait: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, wait], cwd=REPOSITORY, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.stdout == "seen 12\n", done.stderr
