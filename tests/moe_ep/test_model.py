@@ -216,9 +216,7 @@ def test_a_recorded_trace_replaces_gate_and_embedding() -> None:
 def test_model_and_oracle_do_not_know_each_other() -> None:
     def imported(module: Any) -> str:
         found = [
-            n
-            for n in ast.walk(ast.parse(inspect.getsource(module)))
-            if isinstance(n, ast.Import | ast.ImportFrom)
+            n for n in ast.walk(ast.parse(inspect.getsource(module))) if isinstance(n, ast.Import | ast.ImportFrom)
         ]
         return " ".join(ast.unparse(n) for n in found)
 

@@ -95,9 +95,7 @@ def test_slots_are_dense_within_a_pair_of_ranks_and_start_at_the_senders_share()
 
 def test_ranks_without_tokens_and_a_rank_nobody_chose() -> None:
     empty = np.zeros((0, 2), np.int64)
-    got = reference.dispatch(
-        [bf16(np.zeros((0, 2))), bf16([[1, 2]])], [empty, np.array([[1, -1]])], None, 4, TM
-    )
+    got = reference.dispatch([bf16(np.zeros((0, 2))), bf16([[1, 2]])], [empty, np.array([[1, -1]])], None, 4, TM)
     assert [r.rows.shape for r in got] == [(1, 2), (0, 2)]
     assert got[0].global_id.tolist() == [TM]
     assert got[0].psum_ranks.tolist() == [0, 1]
@@ -122,9 +120,7 @@ def test_bytes_are_carried_whatever_they_mean() -> None:
 
 def test_thirty_two_selections_of_one_token() -> None:
     experts = np.arange(32)[::-1].reshape(1, 32).copy()
-    got = reference.dispatch(
-        [bf16([[1, 2]]), bf16(np.zeros((0, 2)))], [experts, np.zeros((0, 32), np.int64)], None, 32
-    )
+    got = reference.dispatch([bf16([[1, 2]]), bf16(np.zeros((0, 2)))], [experts, np.zeros((0, 32), np.int64)], None, 32)
     assert got[0].topk_idx.tolist() == [[-1] * 16 + list(range(15, -1, -1))]
     assert got[1].topk_idx.tolist() == [[*range(15, -1, -1), *[-1] * 16]]
     assert (got[0].master.tolist(), got[1].master.tolist()) == ([31], [15])
@@ -165,15 +161,11 @@ def test_widen_is_exact_for_every_bf16() -> None:
     assert np.array_equal(reference.widen(from_bits(every)).view(np.uint32), every << 16)
 
 
-def combine_one(
-    rows: list[Any], topk_idx: list[int], biases: tuple[Any, ...] = (), ranks: int = 2
-) -> list[Any]:
+def combine_one(rows: list[Any], topk_idx: list[int], biases: tuple[Any, ...] = (), ranks: int = 2) -> list[Any]:
     """One token on rank 0 whose rank ``r`` supplies ``rows[r]`` (None = it received nothing)."""
     ys = [bf16(np.zeros((0, 2))) if r is None else np.array([r]) for r in rows]
     idxs = [np.array([topk_idx])] + [np.zeros((0, len(topk_idx)), np.int64)] * (ranks - 1)
-    given = [tuple(np.array([b]) for b in biases)] + [tuple(bf16(np.zeros((0, 2))) for _ in biases)] * (
-        ranks - 1
-    )
+    given = [tuple(np.array([b]) for b in biases)] + [tuple(bf16(np.zeros((0, 2))) for _ in biases)] * (ranks - 1)
     combined, _ = reference.combine(ys, idxs, 2 * ranks, biases=given)
     return bits(combined[0][0])
 
@@ -345,8 +337,7 @@ def test_the_sentence_names_the_place_and_both_values() -> None:
     want = bf16([[1, 2], [3, 4]])
     found = reference.difference(want, flip(want, 8 * 4), "rank 1: combined", "token element")
     assert found == (
-        "rank 1: combined: token 1, element 0: 3.015625 (0x4041) instead of 3.0 (0x4040); "
-        "1 of 4 elements differ"
+        "rank 1: combined: token 1, element 0: 3.015625 (0x4041) instead of 3.0 (0x4040); 1 of 4 elements differ"
     )
 
 
@@ -355,9 +346,7 @@ def test_other_dtypes_shapes_and_missing_weights_are_differences() -> None:
     assert reference.difference(np.zeros((2, 1)), np.zeros(2), "a") is not None
     want = received()[0]
     metadata = np.stack([want.global_id, want.master], axis=1)
-    assert "missing" in str(
-        reference.received_difference(want, want.rows, want.topk_idx, None, metadata, want.counts)
-    )
+    assert "missing" in str(reference.received_difference(want, want.rows, want.topk_idx, None, metadata, want.counts))
 
 
 def test_zeros_of_both_signs_differ_and_nan_may_differ_only_where_asked() -> None:
