@@ -135,7 +135,7 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # whole lines, at once: else those of several PEs mix
             stream.reconfigure(line_buffering=True, write_through=False)
-    atexit.register(_note_without_mpi, pid)
+    atexit.register(_note_leaving, pid)  # registered first, so it runs last
     try:
         run(sys.argv[1:])
     except BaseException as error:
@@ -151,8 +151,8 @@ def _supervise() -> None:
     as they notice, and don't say whom they noticed. In survive mode this process ends without a signal, since MPICH's
     launcher kills everybody once it reaps a process that a signal killed, even if told not to clean up.
     """
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1):
-        signal.signal(number, signal.SIG_IGN)  # meant for the child, which is in the same group; USR1 is MPICH's
+    for meant_for_child in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1):
+        signal.signal(meant_for_child, signal.SIG_IGN)  # it is in the same group; USR1 is MPICH's
     parent = os.getpid()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of threads, which NumPy's BLAS may have and looks after
@@ -161,6 +161,9 @@ def _supervise() -> None:
         _restore(parent)
         return
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if code == 0 and _left_early():
+        sys.stderr.write(f"PE {number()}: left by os._exit(0), without finalize: its peers can't end well\n")
+        code = 1
     note("exit", code)
     if code < 0 and not _surviving():
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # one core file is enough
@@ -170,10 +173,21 @@ def _supervise() -> None:
     os._exit(code if code >= 0 else 128 - code)
 
 
+def _left_early() -> bool:
+    """Whether MPI was started and Python not left in the ordinary way: peers wait, and MPICH takes 0 for a good end."""
+    status = os.environ.get("SHMEMU_STATUS_FILE", "")
+    try:
+        text = Path(status).with_name(f"rank.{number()}").read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        return False
+    said = {line.split(" ")[0] for line in text.splitlines()}
+    return "init" in said and "leaving" not in said
+
+
 def _restore(parent: int) -> None:
     """The child: signals as they were, and no life after its supervisor's."""
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_DFL)
+    for ignored in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(ignored, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     if not _surviving():
         signal.signal(signal.SIGUSR1, signal.SIG_DFL)
@@ -193,10 +207,10 @@ def _end(code: int) -> NoReturn:
     failure.end_job(code)
 
 
-def _note_without_mpi(pid: int) -> None:
+def _note_leaving(pid: int) -> None:
     """Peers that start MPI wait for all PEs, and so for ever for one that ended well without having started it."""
-    if os.getpid() == pid and "mpi4py.MPI" not in sys.modules:
-        note("without-mpi")
+    if os.getpid() == pid:
+        note("leaving" if "mpi4py.MPI" in sys.modules else "without-mpi")
 
 
 if __name__ == "__main__":

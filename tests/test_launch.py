@@ -227,6 +227,14 @@ def test_a_pe_that_ends_well_without_mpi_does_not_leave_others_waiting_in_its_st
     assert launch.find().kind == "openmpi" or "PE 1 ended without MPI, in whose start PE 0 waits" in ended.err
 
 
+def test_leaving_by_os_exit_is_no_good_end(program: Program) -> None:
+    """MPICH takes the code 0 of a process that is gone for a good end, and kills the others without a word."""
+    body = "import shmem\nshmem.init('1M')\nif pe == 1:\n    os._exit(0)\nshmem.barrier_all()"
+    ended = shmemu("run", "-n", 2, program(body))
+    assert "PE 1: left by os._exit(0)" in ended.err
+    assert ended.code == 1
+
+
 def test_mpi_abort_gives_the_exit_code(program: Program) -> None:
     ended = shmemu("run", "-n", 3, program("world = up()\nif pe == 1:\n    world.Abort(7)\nworld.Barrier()"))
     assert ended.code == 7
