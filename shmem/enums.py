@@ -72,7 +72,12 @@ THREAD_SINGLE, THREAD_FUNNELED, THREAD_SERIALIZED, THREAD_MULTIPLE = THREAD
 AMO_SET, AMO_INC, AMO_ADD, AMO_AND, AMO_OR, AMO_XOR = AMO
 OP_AND, OP_OR, OP_XOR, OP_MAX, OP_MIN, OP_SUM, OP_PROD = OP
 
-__all__ = [name for name in globals() if name.isupper()]  # what `shmem` exports of this module
+__all__ = [
+    "AMO", "AMO_ADD", "AMO_AND", "AMO_INC", "AMO_OR", "AMO_SET", "AMO_XOR", "CMP", "CMP_EQ", "CMP_GE", "CMP_GT",
+    "CMP_LE", "CMP_LT", "CMP_NE", "MAJOR_VERSION", "MINOR_VERSION", "OP", "OP_AND", "OP_MAX", "OP_MIN", "OP_OR",
+    "OP_PROD", "OP_SUM", "OP_XOR", "SIGNAL", "SIGNAL_ADD", "SIGNAL_SET", "THREAD", "THREAD_FUNNELED",
+    "THREAD_MULTIPLE", "THREAD_SERIALIZED", "THREAD_SINGLE", "VENDOR_STRING",
+]  # fmt: skip
 
 _SYMBOLS = {"==": CMP.EQ, "!=": CMP.NE, ">": CMP.GT, "<=": CMP.LE, "<": CMP.LT, ">=": CMP.GE}
 _COMPARISONS = {**_SYMBOLS, **{member.name.lower(): member for member in CMP}}

@@ -366,7 +366,14 @@ def all_errors() -> list[type[ShmemError]]:
     return [cls for cls in found if issubclass(cls, ShmemError)]
 
 
-__all__ = [cls.__name__ for cls in all_errors()]
+__all__ = [
+    "ArgumentError", "BufferTooSmall", "CheckError", "CompletionError", "CompletionQueueOverrun", "ContextError",
+    "ContractBroken", "DtypeError", "EPError", "EventError", "FreedBlock", "HandleError", "HeapExhausted",
+    "InvalidPE", "LayoutError", "LitmusSyntaxError", "LockError", "NondeterministicProgram", "NotSymmetric",
+    "PeerDied", "PendingOperation", "ProtocolError", "QueueError", "QueueFull", "QueueStateError", "ReplayMismatch",
+    "RoutingError", "ShmemError", "ShmemTimeout", "SizeMismatch", "StateError", "StateLimit", "SymmetryError",
+    "TeamError", "UnsafeProtocol",
+]  # fmt: skip
 
 
 def _section(cls: type[ShmemError]) -> str:

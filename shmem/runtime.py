@@ -6,6 +6,7 @@ PEs live in one process they differ in what `current()` answers and in nothing e
 
 from __future__ import annotations
 
+import atexit
 import os
 import sys
 from dataclasses import dataclass, field, replace
@@ -71,6 +72,7 @@ class PE:
         self.fabric.lib.sm_exit_state(3)
 
 
+_world: bootstrap.World | None = None  # MPI runs once in a process, however often shmem starts
 _current: PE | None = None
 _ended: PE | None = None  # kept: its window and tables live as long as the process
 
@@ -103,7 +105,7 @@ def init(heap_size: int | str | None = None, fabric: str | None = None) -> None:
     the heaps do not fit into shared memory, ArgumentError for values that mean nothing.
     OpenSHMEM 1.6, 9.1 (shmem_init).
     """
-    global _current
+    global _current, _world
     if _current is not None:
         _current.starts += 1
         return
@@ -113,9 +115,18 @@ def init(heap_size: int | str | None = None, fabric: str | None = None) -> None:
     name = settings.fabric if fabric is None else fabric
     config.check_supported(replace(settings, fabric=name))
     failure.install()
-    world = _ended.world if _ended is not None else bootstrap.connect(settings)
+    if _world is None:
+        _world = bootstrap.connect(settings)
+        atexit.register(_end_mpi)
+    world = _world
     bootstrap.agree(world, {"heap_size": asked, "fabric": name, "check_symmetry": settings.check_symmetry})
     _current = _attach(settings, world, asked, given)
+
+
+def _end_mpi() -> None:
+    """At exit, where no init succeeded: MPI was started all the same, and a launcher wants it ended."""
+    if _world is not None and _world.own_finalize and _current is None and _ended is None:
+        _world.mpi.Finalize()
 
 
 def _size(heap_size: int | str | None, settings: Settings) -> int:

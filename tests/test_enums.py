@@ -69,3 +69,7 @@ def test_comparison_refuses_anything_else(wrong):
 def test_signal_op_refuses_anything_else(wrong):
     with pytest.raises(ArgumentError, match="unknown signal operation"):
         signal_op(wrong)
+
+
+def test_everything_in_capitals_is_exported() -> None:
+    assert set(enums.__all__) == {name for name in vars(enums) if name.isupper() and not name.startswith("_")}

@@ -132,3 +132,7 @@ def test_the_docs_page_is_current():
     made = subprocess.run([sys.executable, "-m", "shmem.errors"], capture_output=True, text=True, check=True)
     assert PAGE.read_text() == made.stdout, "run: python -m shmem.errors > docs/errors.md"
     assert [line[3:] for line in made.stdout.splitlines() if line.startswith("## ")] == list(TREE)
+
+
+def test_every_error_is_exported() -> None:
+    assert set(errors.__all__) == {cls.__name__ for cls in errors.all_errors()}

@@ -215,13 +215,6 @@ def steps(job: Job) -> int:
     return (job.repeat + 1) * layer + job.shape.experts * STEPS["oracle"]
 
 
-def end_mpi() -> None:
-    """Ends MPI where shmem started it and then did not start itself: a rank that just left would be killed."""
-    mpi = sys.modules.get("mpi4py.MPI")
-    if mpi is not None and mpi.Is_initialized() and not mpi.Is_finalized():
-        mpi.Finalize()
-
-
 def main(folder: Path) -> None:
     """Runs the job in ``folder`` on this rank. Collective; rank 0 leaves ``report.json`` there, whole.
 
@@ -233,7 +226,6 @@ def main(folder: Path) -> None:
     except HeapExhausted as error:  # raised on every rank
         if number() == 0:
             (folder / "refused").write_text(f"{error}, or take fewer --tokens")
-        end_mpi()
         return
     if shmem.n_pes() != job.pes:
         raise SystemExit(f"the job in {folder} is for {job.pes} PEs, this one has {shmem.n_pes()}")
