@@ -8,6 +8,7 @@ job.
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import uuid
@@ -408,21 +409,27 @@ def test_processes_are_found_and_ended(tmp_path: Path) -> None:
         "signal.pause()"
     )
     command, env = [sys.executable, "-c", program], {**os.environ, "WORD": word}
-    with subprocess.Popen(command, env=env, stdout=subprocess.PIPE) as process:
+    process = subprocess.Popen(command, env=env, stdout=subprocess.PIPE)
+    pids: list[int] = []
+    try:
         assert process.stdout
         assert process.stdout.readline() == b"ready\n"
         pids = processes.below(process.pid)
         assert len(pids) == 2
         assert sorted(pids) == sorted(processes.with_word(word))
         assert processes.shm_files(pids) == {str(shared)}
-        held = [processes.hold(pid) for pid in pids]
-        assert all(one is not None and one.running() for one in held)
+        held = [one for pid in pids if (one := processes.hold(pid))]
+        assert all(one.running() for one in held)
         process.terminate()
-        assert processes.end(one for one in held if one) == []
-        assert not any(one.running() for one in held if one)
-    assert processes.with_word(word) == []
-    assert processes.shm_files(pids) == set()
-    processes.remove([str(shared), str(shared)])
+        assert processes.end(held) == []
+        assert not any(one.running() for one in held)
+        assert processes.with_word(word) == []
+        assert processes.shm_files(pids) == set()
+    finally:
+        for pid in processes.with_word(word):
+            os.kill(pid, signal.SIGKILL)
+        process.communicate()
+        processes.remove([str(shared), str(shared)])
     assert not shared.exists()
 
 
