@@ -99,7 +99,7 @@ class Running:
 
     def __init__(self, n: int, path: Path) -> None:
         self.process = subprocess.Popen(
-            [*SHMEMU, "run", "-n", str(n), str(path)],
+            [*SHMEMU, "run", "-n", str(n), "--timeout", str(DEADLINE_S), str(path)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
