@@ -103,13 +103,17 @@ def _beside(buffer: EPBuffer, call: DispatchCall) -> I32:
 
 def _send(batch: shmem.Batch, buffer: EPBuffer, call: DispatchCall, beside: I32) -> None:
     """One record a pair, token by token: a row stays in the cache while it goes to all its ranks."""
-    routing, record = call.routing, call.record
-    first = buffer.rank_idx * call.num_max_tokens
-    _put(batch, buffer, call, beside, (routing.slot + first) * record.nbytes, routing.token, routing.rank)
+    routing = call.routing
+    slot, token, rank = routing.slot, routing.token, routing.rank
     if not call.keep_own:
         own = len(routing.own_token)
-        targets = np.arange(first, first + own) * record.nbytes
-        _put(batch, buffer, call, beside, targets, routing.own_token, np.full(own, buffer.rank_idx))
+        token = np.concatenate([token, routing.own_token])
+        order = np.argsort(token, kind="stable")
+        token = token[order]
+        slot = np.concatenate([slot, np.arange(own)])[order]
+        rank = np.concatenate([rank, np.full(own, buffer.rank_idx)])[order]
+    targets = (slot + buffer.rank_idx * call.num_max_tokens) * call.record.nbytes
+    _put(batch, buffer, call, beside, targets, token, rank)
 
 
 def _put(
