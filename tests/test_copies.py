@@ -11,7 +11,7 @@ from shmem._native import _core
 
 LIB, FFI = _core.lib, _core.ffi
 ISAS = {"auto": 0, "portable": 1, "avx2": 2}
-SIZES = (*range(0, 140), 255, 256, 257, 511, 4095, 4096, 14336, (1 << 20) - 1, (1 << 20) + 130)
+SIZES = (*range(140), 255, 256, 257, 511, 4095, 4096, 14336, (1 << 20) - 1, (1 << 20) + 130)
 
 
 @pytest.fixture(params=ISAS)
