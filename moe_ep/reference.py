@@ -65,10 +65,10 @@ def round_bf16(values: ArrayLike) -> Array:
 
 def sum_in_order(terms: list[F32], width: int) -> F32:
     """fp32 additions one after the other in the order of the list, from +0.0 (section 4)."""
-    acc = np.zeros(width, np.float32)
+    acc: F32 = np.zeros(width, np.float32)
     with np.errstate(over="ignore", invalid="ignore"):
         for term in terms:
-            acc = acc + term
+            acc += term
     return acc
 
 
