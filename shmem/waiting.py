@@ -39,6 +39,11 @@ def until(
     limit = pe.settings.timeout_s if timeout is None else timeout
     if not isinstance(limit, (int, float)) or not limit >= 0:
         raise ArgumentError(f"timeout={timeout!r}: must be a number of seconds from 0 up", pe=pe.me)
+    if any(dead not in pe.told_dead for dead in pe.fabric.dead(look=False)):  # a C front may have found it
+        status = step(0.0)
+        if status in (Status.OK, Status.MISMATCH):
+            return status
+        _raise_dead(pe, awaited())
     start = time.monotonic()
     noticed = False
     while True:

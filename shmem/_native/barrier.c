@@ -31,13 +31,13 @@ static int wait_released(sm_pe *p, int64_t timeout_ns) {
     while (!released(p, s, &status)) {
         now = sm_now_ns();
         if (now >= end) break;
-        if (now - entered >= CAP_NS) {      /* Python looks for signals that came between two sleeps */
-            status = SM_INTERRUPTED;
-            break;
-        }
         if (p->survive && now - looked >= CAP_NS / 2) {
             looked = now;
             if (sm_find_dead(p)) { status = SM_DIED; break; }
+        }
+        if (now - entered >= CAP_NS) {      /* Python looks for signals that came between two sleeps */
+            status = SM_INTERRUPTED;
+            break;
         }
         if (sm_futex_sleep(p, &s->gen, p->gen, end - now < CAP_NS ? end - now : CAP_NS) == EINTR) {
             if (!released(p, s, &status)) status = SM_INTERRUPTED;

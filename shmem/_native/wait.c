@@ -107,13 +107,13 @@ int sm_wait(sm_pe *p, const void *word, int kind, int cmp, uint64_t value, int64
         }
         now = sm_now_ns();
         if (now >= end) break;
-        if (now - entered >= CAP_NS) {      /* Python looks for signals that came between two sleeps */
-            status = SM_INTERRUPTED;
-            break;
-        }
         if (p->survive && now - looked >= CAP_NS / 2) {
             looked = now;
             if (sm_find_dead(p) > known_dead) { status = SM_DIED; break; }
+        }
+        if (now - entered >= CAP_NS) {      /* Python looks for signals that came between two sleeps */
+            status = SM_INTERRUPTED;
+            break;
         }
         int64_t cap = atomic_load_explicit(&h->viewed, memory_order_relaxed) ? CAP_VIEWED_NS : CAP_NS;
         slept = sm_futex_sleep(p, &b->seq, seen, end - now < cap ? end - now : cap);

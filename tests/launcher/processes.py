@@ -52,8 +52,9 @@ def below(pid: int) -> list[int]:
     """The process and all that descend from it."""
     found = [pid]
     for parent in found:
-        for listing in Path(f"/proc/{parent}/task").glob("*/children"):
-            with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError):  # one that ends meanwhile
+            for thread in os.listdir(f"/proc/{parent}/task"):
+                listing = Path(f"/proc/{parent}/task/{thread}/children")
                 found += [int(word) for word in listing.read_text().split()]
     return found
 
