@@ -8,9 +8,14 @@ With `SHMEMU_ON_DEATH=survive` a failing PE only marks itself dead, and the othe
 from __future__ import annotations
 
 import atexit
+import contextlib
+import fcntl
 import os
+import stat
 import sys
+import termios
 import threading
+import time
 import traceback
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -78,7 +83,19 @@ def _end_running_job(code: int) -> None:
         os._exit(code)
     mpi: Any = sys.modules.get("mpi4py.MPI")
     if mpi is not None and mpi.Is_initialized() and not mpi.Is_finalized():
+        _let_read()
         mpi.COMM_WORLD.Abort(code)
+
+
+def _let_read(within_s: float = 1.0) -> None:
+    """Waits until what this process printed has been read: MPICH's launcher loses what it has not when a job aborts."""
+    until = time.monotonic() + within_s
+    for fd in (1, 2):
+        with contextlib.suppress(OSError):
+            while stat.S_ISFIFO(os.fstat(fd).st_mode) and time.monotonic() < until:
+                if not any(fcntl.ioctl(fd, termios.FIONREAD, bytes(4))):
+                    break
+                time.sleep(0.001)
 
 
 def end_job(code: int) -> NoReturn:
