@@ -42,12 +42,14 @@ class World:
 
     def abort(self, code: int) -> None:
         """Ends every process of the job, this one included."""
+        from .failure import let_read
         from .rank import note
 
         note("exit", code)
         sys.stdout.flush()
         sys.stderr.flush()
         if self.comm is not None:
+            let_read()
             self.comm.Abort(code)
         os._exit(code)
 

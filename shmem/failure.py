@@ -83,11 +83,11 @@ def _end_running_job(code: int) -> None:
         os._exit(code)
     mpi: Any = sys.modules.get("mpi4py.MPI")
     if mpi is not None and mpi.Is_initialized() and not mpi.Is_finalized():
-        _let_read()
+        let_read()
         mpi.COMM_WORLD.Abort(code)
 
 
-def _let_read(within_s: float = 1.0) -> None:
+def let_read(within_s: float = 1.0) -> None:
     """Waits until what this process printed has been read: MPICH's launcher loses what it has not when a job aborts."""
     until = time.monotonic() + within_s
     for fd in (1, 2):

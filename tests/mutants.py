@@ -67,7 +67,7 @@ MUTANTS = (
            "if (overflow || v < 0) return 0;", MPI + "test_rma_errors.py"),
     Mutant("freed blocks stay usable", N + "open.c", "p->live[g / 64] = live ? p->live[g / 64] | bit : p->live[g / 64] & ~bit;",
            "p->live[g / 64] |= bit;", MPI + "test_heap.py " + MPI + "test_rma_errors.py"),
-    Mutant("a failing rank is not noticed", N + "exit.c", "    if (status && !ended && leave.pe->n > 1) leave.abort(leave.comm, status);", "",
+    Mutant("a failing rank is not noticed", N + "exit.c", "    if (status && !ended && leave.pe->n > 1) abort_job(status);", "",
            "tests/test_failure.py"),
     Mutant("reused memory is not zeroed", "shmem/arrays.py", "    if zero and not fresh:", "    if False:", MPI + "test_heap.py"),
     Mutant("full returns before the others have filled", "shmem/arrays.py", '    collective(current(), "full(...) filled")\n', "",

@@ -8,6 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 
@@ -44,6 +47,19 @@ static void abort_before_start(int status) {
     execl(leave.python, leave.python, "-c", code, (char *)NULL);
 }
 
+/* MPICH's launcher loses what it has not read yet of a rank's output when the job aborts (shmem/failure.py). */
+static void abort_job(int status) {
+    struct timespec pause = {0, 1000000};
+    fflush(NULL);
+    for (int fd = 1; fd <= 2; fd++) {
+        struct stat st;
+        int left = 0;
+        if (fstat(fd, &st) || !S_ISFIFO(st.st_mode)) continue;
+        for (int i = 0; i < 1000 && !ioctl(fd, FIONREAD, &left) && left; i++) nanosleep(&pause, NULL);
+    }
+    leave.abort(leave.comm, status);
+}
+
 static int meet(uint64_t call) {
     int64_t end = sm_now_ns() + leave.timeout_ns;
     int status = sm_barrier(leave.pe, 0, 0, leave.pe->n, call, leave.timeout_ns);
@@ -67,7 +83,7 @@ static int wait_for_peers(void) {
             if (sm_entered(leave.pe, i, 0) < mine) fprintf(stderr, " %d", i);
         fputc('\n', stderr);
     }
-    leave.abort(leave.comm, 1);
+    abort_job(1);
     return status;
 }
 
@@ -85,7 +101,7 @@ static void at_exit(int status, void *unused) {
         sm_set_alive(leave.pe, status ? SM_DEAD : SM_ENDED);
         return;                             /* no MPI call after a death */
     }
-    if (status && !ended && leave.pe->n > 1) leave.abort(leave.comm, status);
+    if (status && !ended && leave.pe->n > 1) abort_job(status);
     if (leave.state == EXIT_RUNNING && wait_for_peers()) {
         sm_set_alive(leave.pe, SM_ENDED);
         return;
