@@ -220,6 +220,7 @@ def test_free_merges_neighbours():
     blocks = [shmem.empty(whole // 4, np.uint8) for _ in range(4)]
     for i in (2, 0, 3, 1):
         shmem.free(blocks[i])
+    assert shmem.heap_stats().largest_free == whole
     shmem.free(shmem.empty(whole, np.uint8))
 
 

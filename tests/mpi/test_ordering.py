@@ -124,12 +124,19 @@ def test_barrier_wakes_the_own_waiters():
     import threading
 
     x = shmem.zeros(1, np.int64)
-    thread = threading.Thread(target=shmem.wait_until, args=(x, "==", 1))
+    seen = []
+
+    def wait():
+        shmem.wait_until(x, "==", 1)
+        seen.append(int(x[0]))
+
+    thread = threading.Thread(target=wait)
     thread.start()
     x[0] = 1
     shmem.barrier_all()
     thread.join()
     shmem.free(x)
+    assert seen == [1]
 
 
 def test_barrier_wakes_each_waiter_at_most_once():

@@ -49,6 +49,7 @@ def test_plain_store_through_a_view_reaches_a_sleeping_waiter():
     for round_ in range(1, 101):
         there[0] = round_
         shmem.wait_until(x, "==", round_)
+        assert x[0] == round_
         shmem.barrier_all()
     shmem.free(x)
 
