@@ -48,13 +48,15 @@ from .runtime import (
     query_initialized,
 )
 from .signals import put_signal, put_signal_nbi, signal_add, signal_fetch, signal_set, signal_wait_until
+from .streams import Event, Stream
 from .teams import TEAM_INVALID, TEAM_WORLD, Team
 from .waiting import test, wait_until
 
 __version__ = "0.1.0"
 
 __all__ = [
-    "TEAM_INVALID", "TEAM_WORLD", "Batch", "HeapStats", "Team", "addr_accessible", "array", "atomic_add", "atomic_and",
+    "TEAM_INVALID", "TEAM_WORLD", "Batch", "Event", "HeapStats", "Stream", "Team", "addr_accessible", "array",
+    "atomic_add", "atomic_and",
     "atomic_compare_swap", "atomic_fetch", "atomic_fetch_add", "atomic_fetch_and", "atomic_fetch_inc",
     "atomic_fetch_or",
     "atomic_fetch_xor", "atomic_inc", "atomic_or", "atomic_set", "atomic_swap", "atomic_xor", "barrier", "barrier_all",

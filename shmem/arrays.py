@@ -11,6 +11,7 @@ second barrier, so that no early put is wiped.
 
 from __future__ import annotations
 
+import ctypes
 import math
 import operator
 import os
@@ -26,7 +27,7 @@ from .config import format_size
 from .errors import ArgumentError, DtypeError, FreedBlock, HeapExhausted, NotSymmetric
 from .heap import HeapStats
 from .runtime import PE, current, pe_accessible
-from .views import Array, address_of
+from .views import Array, address_of, check_array, symmetric
 
 Shape = int | Sequence[int]
 _ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -223,14 +224,13 @@ def ptr(target: Array, pe: int) -> Array | None:
     waiters look at their words every millisecond from now on. Raises NotSymmetric, FreedBlock, InvalidPE.
     OpenSHMEM 1.6, 9.1 (shmem_ptr).
     """
-    from .views import check_array, symmetric
-
     here = current()
     there = here.check_pe(pe)
     own = check_array(target, "target", here.me)
     place = symmetric(here, own, own.size, "target")
-    memory = here.fabric.peer(there)
-    if memory is None:
+    start = here.heap.peer(there)
+    if start is None:
         return None
+    memory = memoryview((ctypes.c_char * here.heap.size).from_address(start)).cast("B")
     view: Array = np.ndarray(own.shape, own.dtype, buffer=memory, offset=place.offset, strides=own.strides)
     return view

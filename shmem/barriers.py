@@ -96,7 +96,7 @@ def barrier(team: Team | None = None, *, timeout: float | None = None) -> None:
     """
     pe = current()
     pe.fabric.complete(0, Level.VISIBLE)
-    arrive(pe, _members(pe, team), "barrier()", timeout)
+    arrive(pe, members_of(pe, team), "barrier()", timeout)
 
 
 def sync(team: Team | None = None, *, timeout: float | None = None) -> None:
@@ -106,10 +106,11 @@ def sync(team: Team | None = None, *, timeout: float | None = None) -> None:
     """
     pe = current()
     pe.fabric.fence(0)
-    arrive(pe, _members(pe, team), "sync()", timeout)
+    arrive(pe, members_of(pe, team), "sync()", timeout)
 
 
-def _members(pe: PE, team: Team | None) -> Members:
+def members_of(pe: PE, team: Team | None) -> Members:
+    """The barrier of a team; None is all PEs. Raises TeamError for an invalid team and one without this PE."""
     if team is None:
         return pe.members
     wanted = resolve(team)

@@ -13,14 +13,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .barriers import raise_differing
+from .barriers import members_of, missing, raise_differing
 from .enums import comparison
 from .errors import ArgumentError, DtypeError, FreedBlock, LayoutError, SizeMismatch, StateError
-from .fabric.interface import Status
+from .fabric.interface import Members, Status
 from .ordering import check_context
 from .records import RECORD, ROWS, STREAMING, STRIDE_MAX, Amo, Kind, Op, Records, fingerprint, kind_of, record, strides
 from .rma import reach
 from .runtime import PE, current
+from .streams import Event, Stream
+from .teams import Team
 from .views import Array, address_of, check_array, check_target, scalar_bits, symmetric
 from .waiting import until
 
@@ -76,7 +78,7 @@ class Batch:
         self._pe = current()
         self._parts: list[Records] = []
         self._keep: list[object] = []
-        self._calls: dict[int, str] = {}  # texts of the barriers, by record
+        self._calls: dict[int, tuple[str, Members]] = {}  # texts and PEs of the barriers, by record
         self._awaits: dict[int, tuple[Array, str]] = {}  # words of the waits and what they shall be, by record
         self._compiled: Records | None = None
         self._places: list[tuple[int, int]] = []  # blocks of the own heap that the records name
@@ -201,13 +203,15 @@ class Batch:
         """What is before is visible to all PEs when the batch goes on."""
         self._add(record(Op.QUIET))
 
-    def barrier(self, call: str | None = None) -> None:
-        """Quiet, then a barrier of all PEs. `call`: text of the collective call; a PE with another one raises
-        SymmetryError on all."""
-        members = self._pe.members
+    def barrier(self, call: str | None = None, team: Team | None = None) -> None:
+        """Quiet, then a barrier of a team (default: all PEs).
+
+        call: text of the collective call; a PE with another one raises SymmetryError on all. Raises TeamError.
+        """
+        members = members_of(self._pe, team)
         text = "barrier in a batch" if call is None else call
         check = fingerprint(text) if self._pe.settings.check_symmetry else 0
-        self._calls[len(self)] = text
+        self._calls[len(self)] = text, members
         self._add(record(Op.BARRIER, width=members.slot, pe=members.pes[0], n=len(members.pes), value=check))
 
     def wait(self, words: Array, cmp: object, value: object) -> None:
@@ -297,6 +301,28 @@ class Batch:
         and PeerDied from those.
         """
         pe, q = self._pe, check_context(ctx)
+        ops, at = self.compiled(), 0
+
+        def step(seconds: float) -> Status:
+            nonlocal at
+            status, at = pe.fabric.submit(q, ops, at, seconds)
+            return status
+
+        status = until(pe, step, lambda: self.awaited(at), lambda: self.seen(at), timeout)
+        if status is Status.MISMATCH:
+            self.raise_differing(at)
+
+    def launch(self, stream: Stream, ctx: object = None, *, timeout: float | None = None) -> Event:
+        """Has a stream run the records, after what was launched on it before, while the program goes on.
+
+        The batch and the arrays it names must not be changed before the event is done. timeout: seconds from the start
+        of the batch on the stream. Returns the event, which raises what `run` would raise.
+        """
+        return stream.launch(self, check_context(ctx), timeout)
+
+    def compiled(self) -> Records:
+        """The records as one array. Raises FreedBlock if one names a block freed since, StateError after finalize."""
+        pe = self._pe
         if current() is not pe:
             raise StateError("this batch belongs to a job that was finalised", pe=pe.me)
         for offset, nbytes in self._places:
@@ -304,30 +330,28 @@ class Batch:
                 raise FreedBlock(f"the batch names a block that was freed since (heap offset {offset:#x})", pe=pe.me)
         if self._compiled is None:
             self._compiled = np.concatenate(self._parts) if self._parts else np.zeros(0, RECORD)
-        ops, at = self._compiled, 0
+        return self._compiled
 
-        def step(seconds: float) -> Status:
-            nonlocal at
-            status, at = pe.fabric.submit(q, ops, at, seconds)
-            return status
+    def raise_differing(self, at: int) -> None:
+        """Raises SymmetryError with every PE's call, after the barrier at record `at` found them to differ."""
+        text, members = self._calls[at]
+        raise_differing(self._pe, members, text)
 
-        status = until(pe, step, lambda: self._awaited(ops, at), lambda: self._seen(ops, at), timeout)
-        if status is Status.MISMATCH:
-            raise_differing(pe, pe.members, self._calls[at])
-
-    def _awaited(self, ops: Records, at: int) -> str:
+    def awaited(self, at: int) -> str:
+        """What record `at` waits for."""
+        ops = self.compiled()
         if at >= len(ops):
             return "nothing"
         op = ops[at]
         if op["op"] == Op.BARRIER:
-            return f"all PEs in {self._calls[at]}"
+            return f"all PEs in {self._calls[at][0]}"
         return f"{self._awaits[at][1]} at heap offset {int(op['dst']):#x}" if at in self._awaits else f"record {at}"
 
-    def _seen(self, ops: Records, at: int) -> str:
-        from .barriers import missing
-
+    def seen(self, at: int) -> str:
+        """What the wait of record `at` sees now."""
+        ops = self.compiled()
         if at < len(ops) and ops[at]["op"] == Op.BARRIER:
-            return missing(self._pe, self._pe.members)
+            return missing(self._pe, self._calls[at][1])
         if at in self._awaits:
             return np.array2string(self._awaits[at][0], threshold=16)
         return f"record {at} of {len(ops)} unfinished"

@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from .allocator import OffsetAllocator
-from .views import address_of
 
 if TYPE_CHECKING:
     from .fabric.direct import DirectFabric
+    from .fabric.interface import Heap
 
 POISON = 0xDB  # what freed memory is filled with, so that a stale view is noticed
 
@@ -46,9 +46,10 @@ class HeapStats:
 class SymmetricHeap:
     """The own heap: memory, allocator and the list of allocations."""
 
-    def __init__(self, fabric: DirectFabric, nbytes: int, poison: bool) -> None:
-        self.memory: npt.NDArray[np.uint8] = fabric.heap
-        self.base = address_of(self.memory)
+    def __init__(self, fabric: DirectFabric, heap: Heap, nbytes: int, poison: bool) -> None:
+        self.memory: npt.NDArray[np.uint8] = heap.memory[:nbytes]
+        self.base = heap.base
+        self.peer = heap.peer
         self.size = nbytes
         self._fabric = fabric
         self._poison = poison

@@ -6,10 +6,11 @@ same layout (`sm_op`). Offsets count bytes from the start of a heap, addresses a
 | op | what it does | fields |
 |---|---|---|
 | PUT | copy n bytes to a PE | pe, dst offset, src address, n; flags STREAMING |
-| GET | copy n bytes from a PE | pe, dst address, src offset, n |
+| GET | copy n bytes from a PE | pe, dst address, src offset, n; flags NBI |
 | PUT_STRIDED, GET_STRIDED | n blocks of `value` bytes | as above; aux = remote stride, local stride (two
 int32, bytes) |
-| AMO | atomic on one word | pe, dst offset, width 4 or 8, flags = Amo, value, cond; src address of the result or 0 |
+| AMO | atomic on one word | pe, dst offset, width 4 or 8, flags = Amo (and NBI), value, cond; src address of the
+result or 0 |
 | PUT_SIGNAL | PUT, then update a word | as PUT; aux = offset of the signal, value, flags = SIGNAL |
 | FENCE, QUIET | order, complete | |
 | WAIT | until n own words satisfy a comparison | dst offset, n, width = Kind, flags = CMP, value |
@@ -19,6 +20,7 @@ int32, bytes) |
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import IntEnum
 from functools import lru_cache
 from hashlib import blake2b
@@ -41,10 +43,14 @@ ROWS = np.dtype(
     ]
 )  # fmt: skip
 assert RECORD.itemsize == ROWS.itemsize == 64
+# One own word (an offset in the heap), what it is compared with (as bits), and how: see `Fabric.wait`.
+CONDITION = np.dtype([("offset", "u8"), ("value", "u8"), ("kind", "u4"), ("cmp", "u4")])
 
 STREAMING = 0x80  # flag of PUT and COPY_ROWS: the bytes bypass the cache
+NBI = 0x40  # flag of GET, GET_STRIDED and AMO: the result is needed only after a quiet
 
 Records = npt.NDArray[np.void]
+Conditions = npt.NDArray[np.void]
 
 
 class Op(IntEnum):
@@ -104,6 +110,13 @@ def record(op: Op, **fields: int) -> Records:
     for name, value in fields.items():
         one[name] = value
     return one
+
+
+def conditions(offsets: Sequence[int], kind: Kind, cmp: int, values: Sequence[int]) -> Conditions:
+    """The conditions `word cmp value` for own words of one kind; values as bit patterns."""
+    many: Conditions = np.zeros(len(offsets), CONDITION)
+    many["offset"], many["value"], many["kind"], many["cmp"] = offsets, values, kind, cmp
+    return many
 
 
 STRIDE_MAX = (1 << 31) - 1  # bytes; a record holds strides as int32

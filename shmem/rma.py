@@ -14,7 +14,7 @@ import numpy as np
 from .errors import DtypeError, SizeMismatch
 from .front import fronted
 from .ordering import check_context
-from .records import Op, record, strides
+from .records import NBI, Op, record, strides
 from .runtime import PE, current
 from .views import Array, Place, address_of, blocks, check_array, check_target, count, symmetric
 from .waiting import check_reachable
@@ -55,14 +55,14 @@ def _submit_put(pe: PE, q: int, at: Place, source: Array, target_pe: int) -> Non
     pe.fabric.submit(q, op)
 
 
-def _submit_get(pe: PE, q: int, target: Array, at: Place, source_pe: int) -> None:
+def _submit_get(pe: PE, q: int, target: Array, at: Place, source_pe: int, flags: int = 0) -> None:
     here = address_of(target)
     if at.count == 1:
-        op = record(Op.GET, pe=source_pe, dst=here, src=at.offset, n=at.block)
+        op = record(Op.GET, pe=source_pe, dst=here, src=at.offset, n=at.block, flags=flags)
     else:
         op = record(
             Op.GET_STRIDED, pe=source_pe, dst=here, src=at.offset, n=at.count, value=at.block,
-            aux=strides(at.stride, at.block),
+            aux=strides(at.stride, at.block), flags=flags,
         )  # fmt: skip
     pe.fabric.submit(q, op)
 
@@ -83,7 +83,7 @@ def _put(target: object, source: object, pe: object, size: object, ctx: object) 
         _submit_put(here, q, at, packed, there)
 
 
-def _get(target: object, source: object, pe: object, size: object, ctx: object) -> None:
+def _get(target: object, source: object, pe: object, size: object, ctx: object, flags: int = 0) -> None:
     here = current()
     q = check_context(ctx)
     what, there = check_array(source, "source", here.me), reach(here, pe)
@@ -96,10 +96,10 @@ def _get(target: object, source: object, pe: object, size: object, ctx: object) 
         return
     overlaps = at.count > 1 and there == here.me and np.may_share_memory(to, what)
     if to.flags.c_contiguous and not overlaps:
-        _submit_get(here, q, to, at, there)
+        _submit_get(here, q, to, at, there, flags)
     else:
         packed = np.empty(n, to.dtype)
-        _submit_get(here, q, packed, at, there)
+        _submit_get(here, q, packed, at, there, flags)
         _scatter(to, n, packed)
 
 
@@ -138,7 +138,7 @@ def get(target: Array, source: Array, pe: int, size: int | None = None, ctx: obj
 @fronted
 def get_nbi(target: Array, source: Array, pe: int, size: int | None = None, ctx: object = None) -> None:
     """As `get`, nonblocking: the data are in target only after `quiet`. OpenSHMEM 1.6, 9.6 (shmem_get_nbi)."""
-    _get(target, source, pe, size, ctx)
+    _get(target, source, pe, size, ctx, NBI)
 
 
 def _one(array: object, name: str, me: int) -> Array:

@@ -10,7 +10,8 @@ import atexit
 import os
 import sys
 from dataclasses import dataclass, field, replace
-from typing import NoReturn
+from functools import partial
+from typing import TYPE_CHECKING, NoReturn
 
 from . import bootstrap, config, failure
 from .config import Settings, parse_size
@@ -20,6 +21,9 @@ from .fabric.direct import DirectFabric
 from .fabric.interface import Members
 from .heap import Allocation, SymmetricHeap
 from .records import fingerprint
+
+if TYPE_CHECKING:
+    from .streams import Stream
 
 FINALIZE = "finalize()"
 ISA = {"auto": 0, "portable": 1, "avx2": 2, "neon": 3}
@@ -36,6 +40,7 @@ class PE:
     members: Members  # of the barrier of all PEs
     starts: int = 1  # calls of init not yet matched by finalize
     told_dead: set[int] = field(default_factory=set)  # deaths that a wait has reported already
+    streams: list[Stream] = field(default_factory=list)  # open ones
 
     @property
     def me(self) -> int:
@@ -143,14 +148,15 @@ def _attach(settings: Settings, world: bootstrap.World, asked: int, given: bool)
 
     head = int(_core.lib.sm_head_bytes())
     nbytes = bootstrap.fitting_heap(world, asked, given, head)
-    segments, keep = bootstrap.shared_window(world, head + nbytes)
     cores = len(os.sched_getaffinity(0))
     survive = settings.on_death == "survive"
-    fabric = DirectFabric(world.me, segments, nbytes, cores, survive, ISA[settings.isa], keep)
+    window = partial(bootstrap.shared_window, world)
+    fabric = DirectFabric(world.me, world.n, window, cores, survive, ISA[settings.isa])
+    heap = SymmetricHeap(fabric, fabric.attach(nbytes), nbytes, settings.poison)
     if world.comm is not None:
         world.comm.Barrier()  # every header is ready before anybody looks at it
     note_shared_files(settings)
-    pe = PE(settings, world, fabric, SymmetricHeap(fabric, nbytes, settings.poison), Members(0, tuple(range(world.n))))
+    pe = PE(settings, world, fabric, heap, Members(0, tuple(range(world.n))))
     call = fingerprint(FINALIZE) if settings.check_symmetry else 0
     limit = int(min(settings.timeout_s, 9e9) * 1e9)
     if world.comm is not None:
@@ -186,6 +192,8 @@ def finalize() -> None:
         return
     from . import barriers
 
+    for stream in list(pe.streams):
+        stream.close()
     barriers.collective(pe, FINALIZE)
     pe.report_leaks()
     pe.fabric.close()

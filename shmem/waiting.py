@@ -9,14 +9,16 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
+from typing import NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
 from .enums import CMP, comparison
 from .errors import ArgumentError, PeerDied, ShmemTimeout
-from .fabric.interface import Condition, Status
+from .fabric.interface import Status
 from .front import fronted
+from .records import conditions
 from .runtime import PE, current
 from .views import scalar_bits, word_at
 
@@ -36,14 +38,12 @@ def until(
 
     Raises ShmemTimeout past the deadline and PeerDied when a death becomes known that no call reported before.
     """
-    limit = pe.settings.timeout_s if timeout is None else timeout
-    if not isinstance(limit, (int, float)) or not limit >= 0:
-        raise ArgumentError(f"timeout={timeout!r}: must be a number of seconds from 0 up", pe=pe.me)
+    limit = deadline(pe, timeout)
     if any(dead not in pe.told_dead for dead in pe.fabric.dead(look=False)):  # a C front may have found it
         status = step(0.0)
         if status in (Status.OK, Status.MISMATCH):
             return status
-        _raise_dead(pe, awaited())
+        raise_dead(pe, awaited())
     start = time.monotonic()
     noticed = False
     while True:
@@ -52,13 +52,10 @@ def until(
         if status in (Status.OK, Status.MISMATCH):
             return status
         if status is Status.DIED:
-            _raise_dead(pe, awaited())
+            raise_dead(pe, awaited())
         waited = time.monotonic() - start
         if waited >= limit:
-            raise ShmemTimeout(
-                f"PE {pe.me} waited {waited:.1f} s for {awaited()}; it saw {seen()}",
-                awaited=awaited(), seen=seen(), in_flight=None, waited_s=waited, pe=pe.me,
-            )  # fmt: skip
+            raise_timeout(pe, awaited(), seen(), waited)
         if waited >= NOTICE_S and not noticed:
             noticed = True
             since = time.strftime("%H:%M:%S", time.localtime(time.time() - waited))
@@ -66,7 +63,23 @@ def until(
             sys.stderr.flush()
 
 
-def _raise_dead(pe: PE, what: str) -> None:
+def deadline(pe: PE, timeout: float | None) -> float:
+    """The seconds that an argument `timeout=` means; raises ArgumentError for what is no number from 0 up."""
+    limit = pe.settings.timeout_s if timeout is None else timeout
+    if not isinstance(limit, (int, float)) or not limit >= 0:
+        raise ArgumentError(f"timeout={timeout!r}: must be a number of seconds from 0 up", pe=pe.me)
+    return limit
+
+
+def raise_timeout(pe: PE, awaited: str, seen: object, waited_s: float) -> NoReturn:
+    """Raises ShmemTimeout."""
+    raise ShmemTimeout(
+        f"PE {pe.me} waited {waited_s:.1f} s for {awaited}; it saw {seen}",
+        awaited=awaited, seen=seen, in_flight=None, waited_s=waited_s, pe=pe.me,
+    )  # fmt: skip
+
+
+def raise_dead(pe: PE, what: str) -> NoReturn:
     """Raises PeerDied for a dead PE, first for one that no call has reported yet."""
     dead = pe.fabric.dead(look=False)
     lost = next((d for d in dead if d not in pe.told_dead), dead[0])
@@ -86,12 +99,12 @@ def wait_word(pe: PE, word: npt.NDArray[np.generic], cmp: object, value: object,
     place, kind = word_at(pe, word, "wait")
     how = comparison(cmp)
     bits = scalar_bits(value, word.dtype, pe.me)
-    condition = Condition(place.offset, kind, how, bits)
+    condition = conditions([place.offset], kind, how, [bits])
 
     def awaited() -> str:
         return f"word {_SYMBOL[how]} {value} at heap offset {place.offset:#x} of PE {pe.me} ({word.dtype})"
 
-    until(pe, lambda s: pe.fabric.wait(condition, s), awaited, lambda: word.reshape(-1)[0].item(), timeout)
+    until(pe, lambda s: pe.fabric.wait(condition, s)[0], awaited, lambda: word.reshape(-1)[0].item(), timeout)
 
 
 @fronted
@@ -117,4 +130,4 @@ def test(ivar: npt.NDArray[np.generic], cmp: object, value: object) -> bool:
     pe = current()
     place, kind = word_at(pe, ivar, "test")
     bits = scalar_bits(value, ivar.dtype, pe.me)
-    return pe.fabric.wait(Condition(place.offset, kind, comparison(cmp), bits), 0.0) is Status.OK
+    return pe.fabric.wait(conditions([place.offset], kind, comparison(cmp), [bits]), 0.0)[0] is Status.OK

@@ -10,25 +10,24 @@
 #define CAP_NS 100000000
 
 /* The state of the barrier that this PE has entered: a released one can't advance again before this PE arrives. */
-static int released(sm_pe *p, sm_slot *s, int *status) {
+static int released(sm_visit *v, sm_slot *s, int *status) {
     uint32_t gen = atomic_load(&s->gen);
-    if (gen == p->gen) return 0;
-    p->waiting = 0;
+    if (gen == v->gen) return 0;
+    v->waiting = 0;
     *status = gen & 1 ? SM_MISMATCH : SM_OK;
     return 1;
 }
 
-static int wait_released(sm_pe *p, int64_t timeout_ns) {
-    sm_slot *s = &p->head[p->leader]->slots[p->slot];
+static int wait_released(sm_pe *p, sm_visit *v, sm_slot *s, int64_t timeout_ns) {
     int status = SM_TIMEOUT;
     for (int i = 0; i <= p->spin; i++) {
-        if (released(p, s, &status)) return status;
+        if (released(v, s, &status)) return status;
         sm_pause();
     }
     int64_t now = sm_now_ns(), end = timeout_ns > INT64_MAX - now ? INT64_MAX : now + timeout_ns, entered = now, looked = now;
     if (p->survive && sm_find_dead(p)) return SM_DIED;
     atomic_fetch_add(&s->sleepers, 1);
-    while (!released(p, s, &status)) {
+    while (!released(v, s, &status)) {
         now = sm_now_ns();
         if (now >= end) break;
         if (p->survive && now - looked >= CAP_NS / 2) {
@@ -39,8 +38,8 @@ static int wait_released(sm_pe *p, int64_t timeout_ns) {
             status = SM_INTERRUPTED;
             break;
         }
-        if (sm_futex_sleep(p, &s->gen, p->gen, end - now < CAP_NS ? end - now : CAP_NS) == EINTR) {
-            if (!released(p, s, &status)) status = SM_INTERRUPTED;
+        if (sm_futex_sleep(p, &s->gen, v->gen, end - now < CAP_NS ? end - now : CAP_NS) == EINTR) {
+            if (!released(v, s, &status)) status = SM_INTERRUPTED;
             break;
         }
     }
@@ -48,43 +47,49 @@ static int wait_released(sm_pe *p, int64_t timeout_ns) {
     return status;
 }
 
-int sm_barrier(sm_pe *p, int slot, int leader, int n, uint64_t call, int64_t timeout_ns) {
-    if (p->differed) {
-        p->differed = 0;
-        return SM_MISMATCH;
-    }
-    if (p->waiting && p->slot == slot && p->leader == leader) {
-        int64_t until = timeout_ns > INT64_MAX / 2 ? INT64_MAX : sm_now_ns() + timeout_ns;
-        int status = wait_released(p, timeout_ns);
-        if (status || call == p->call) return status;
-        timeout_ns = until == INT64_MAX ? INT64_MAX : until - sm_now_ns();      /* another call: the old one is over now */
-    }
-    p->call = call;
-    sm_slot *s = &p->head[leader]->slots[slot];
-    atomic_fetch_add_explicit(&p->head[p->me]->entered[slot], 1, memory_order_relaxed);
-    p->slot = slot;
-    p->leader = leader;
-    p->gen = atomic_load(&s->gen);
-    if (call) {
+static int arrive(sm_pe *p, sm_visit *v, sm_slot *s, int n, int64_t timeout_ns) {
+    v->gen = atomic_load(&s->gen);
+    if (v->call) {
         uint64_t first = 0;
-        if (!atomic_compare_exchange_strong(&s->call, &first, call) && first != call) atomic_store(&s->differ, 1);
+        if (!atomic_compare_exchange_strong(&s->call, &first, v->call) && first != v->call) atomic_store(&s->differ, 1);
     }
     if (atomic_fetch_add(&s->arrived, 1) + 1 < (uint32_t)n) {
-        p->waiting = 1;
-        return wait_released(p, timeout_ns);
+        v->waiting = 1;
+        return wait_released(p, v, s, timeout_ns);
     }
     uint32_t differ = atomic_load(&s->differ);
     atomic_store_explicit(&s->arrived, 0, memory_order_relaxed);
     atomic_store_explicit(&s->differ, 0, memory_order_relaxed);
     atomic_store_explicit(&s->call, 0, memory_order_relaxed);
-    atomic_store(&s->gen, (p->gen | 1) + 1 + differ);
+    atomic_store(&s->gen, (v->gen | 1) + 1 + differ);
     if (atomic_load(&s->sleepers)) sm_futex_wake(p, &s->gen);
     return differ ? SM_MISMATCH : SM_OK;
 }
 
+int sm_barrier(sm_pe *p, int slot, int leader, int n, uint64_t call, int64_t timeout_ns) {
+    sm_visit *v = &p->visits[slot];
+    sm_slot *s = &p->head[leader]->slots[slot];
+    if (v->differed) {
+        v->differed = 0;
+        return SM_MISMATCH;
+    }
+    if (v->waiting) {
+        int64_t until = timeout_ns > INT64_MAX / 2 ? INT64_MAX : sm_now_ns() + timeout_ns;
+        int status = wait_released(p, v, &p->head[v->leader]->slots[slot], timeout_ns);
+        if (status || call == v->call) return status;
+        timeout_ns = until == INT64_MAX ? INT64_MAX : until - sm_now_ns();      /* another call: the old one is over now */
+    }
+    atomic_fetch_add_explicit(&p->head[p->me]->entered[slot], 1, memory_order_relaxed);
+    v->call = call;
+    v->leader = leader;
+    return arrive(p, v, s, n, timeout_ns);
+}
+
+int sm_in_barrier(const sm_pe *p, int slot) { return p->visits[slot].waiting; }
+
 int sm_barrier_all(sm_pe *p, uint64_t call) {
     int status = sm_barrier(p, 0, 0, p->n, call, CAP_NS);
-    p->differed = status == SM_MISMATCH;
+    p->visits[0].differed = status == SM_MISMATCH;
     return status;
 }
 

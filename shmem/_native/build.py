@@ -52,6 +52,7 @@ def extension_args() -> dict[str, Any]:
     return {
         "include_dirs": [FOLDER],
         "extra_compile_args": compile_args(),
+        "extra_link_args": ["-pthread"],
         "depends": headers(),
         "py_limited_api": limited,
         "define_macros": [("Py_LIMITED_API", LIMITED_API)] if limited else [],

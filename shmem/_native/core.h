@@ -15,11 +15,12 @@
 
 #define SM_BUCKETS 64
 #define SM_SLOTS 64
+#define SM_QUEUES 65                        /* the default context's and 64 others */
 #define SM_GRANULE 64                       /* bytes of heap that one bit of the live map stands for */
 #define SM_TEXT 512
 #define SM_MAGIC 0x73686d656d753031ull
 
-enum { SM_OK = 0, SM_TIMEOUT = -1, SM_INTERRUPTED = -2, SM_DIED = -3, SM_MISMATCH = -4, SM_BAD_OP = -5 };
+enum { SM_OK = 0, SM_TIMEOUT = -1, SM_INTERRUPTED = -2, SM_DIED = -3, SM_MISMATCH = -4, SM_BAD_OP = -5, SM_SKIPPED = -6 };
 enum { SM_ALIVE = 1, SM_ENDED = 2, SM_DEAD = 3 };
 enum { SM_EQ, SM_NE, SM_GT, SM_LE, SM_LT, SM_GE };
 enum { SM_I32, SM_U32, SM_I64, SM_U64, SM_F32, SM_F64 };
@@ -29,8 +30,12 @@ enum {
     SM_BARRIER, SM_COPY_ROWS, SM_REDUCE_ROWS
 };
 #define SM_STREAMING 0x80                   /* flag of put and copy records: bypass the cache */
+#define SM_NBI 0x40                         /* flag of get and AMO records: the result is there after a quiet */
 
+/* `sleepers` counts those that sleep on `seq`, and SM_MANY for each that awaits words of several buckets and sleeps on
+ * the header's `many`. */
 typedef struct { _Atomic uint32_t seq, sleepers; } sm_bucket;
+#define SM_MANY 0x10000u
 
 typedef struct {                            /* one barrier, in the leader's header; a cache line */
     _Atomic uint32_t arrived;
@@ -49,12 +54,20 @@ typedef struct {
     char pad0[32];
     _Atomic uint32_t sleepers;              /* waiters in all buckets: what a signaller looks at first */
     _Atomic uint32_t viewed;
-    char pad1[56];
+    _Atomic uint32_t many;                  /* wake word of those that await words of several buckets */
+    char pad1[52];
     sm_bucket buckets[SM_BUCKETS];
     sm_slot slots[SM_SLOTS];
     _Atomic uint32_t entered[SM_SLOTS];
     char text[SM_TEXT];
 } sm_head;
+
+typedef struct {                            /* a PE in the barrier of one slot */
+    int waiting, leader;                    /* entered and not left yet */
+    int differed;                           /* it is complete, and that the calls differed is still to be told */
+    uint32_t gen;
+    uint64_t call;
+} sm_visit;
 
 struct sm_pe {
     int me, n, spin, survive;
@@ -64,10 +77,8 @@ struct sm_pe {
     sm_head **head;
     uint64_t *live;                         /* one bit a granule */
     int any_dead;
-    int waiting, slot, leader;              /* a barrier that this PE has entered and not left yet */
-    int differed;                           /* it is complete, and that the calls differed is still to be told */
-    uint32_t gen;
-    uint64_t call;
+    sm_visit visits[SM_SLOTS];              /* one barrier a slot at a time: threads meet in teams of their own */
+    uint64_t posted[SM_QUEUES], completed[SM_QUEUES];   /* records put on each queue; up to which quiet has come */
     _Atomic uint64_t sleeps, wakes, woken, missed;
 };
 
@@ -86,6 +97,7 @@ int sm_futex_sleep(sm_pe *p, _Atomic uint32_t *word, uint32_t seen, int64_t ns);
 void sm_futex_wake(sm_pe *p, _Atomic uint32_t *word);
 void sm_copy_blocks(char *dst, int64_t dst_stride, const char *src, int64_t src_stride, uint64_t width, uint64_t n);
 void sm_close_stores(void);
+int sm_in_barrier(const sm_pe *p, int slot);
 void sm_copy_rows(const sm_op *op);
 void sm_reduce_rows(const sm_op *op);
 

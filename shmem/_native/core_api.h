@@ -21,6 +21,12 @@ typedef struct {
     uint64_t missed;                    /* waits that found their word only when a sleep's cap was over */
 } sm_counts;
 
+/* One own word (an offset in the heap), the comparison it shall satisfy, and the bit pattern it is compared with. */
+typedef struct {
+    uint64_t offset, value;
+    uint32_t kind, cmp;
+} sm_condition;
+
 typedef struct sm_pe sm_pe;
 
 /* A PE's view of the job. `segments[i]` is the address of PE i's segment (header, then heap) in this process, 0
@@ -53,9 +59,17 @@ void sm_put_signal(sm_pe *p, int pe, uint64_t dst, const void *src, uint64_t n, 
 void sm_fence(sm_pe *p);
 void sm_quiet(sm_pe *p);
 
+/* What was put on a queue (a context) since it was last completed: nothing of it is under way here, but the
+ * program may not rely on that. */
+void sm_post(sm_pe *p, int q, int64_t n);
+void sm_complete(sm_pe *p, int q);
+uint64_t sm_pending(const sm_pe *p, int q);
+
 /* Waiting. kind: 0 i32, 1 u32, 2 i64, 3 u64, 4 f32, 5 f64. Returns 0, or SM_TIMEOUT / SM_INTERRUPTED / SM_DIED. */
 int sm_test(const void *word, int kind, int cmp, uint64_t value);
-int sm_wait(sm_pe *p, const void *word, int kind, int cmp, uint64_t value, int64_t timeout_ns);
+int sm_wait(sm_pe *p, uint64_t off, int kind, int cmp, uint64_t value, int64_t timeout_ns);
+int sm_wait_any(sm_pe *p, const sm_condition *any, int64_t n, int64_t timeout_ns, int64_t *held);   /* held: which one */
+int64_t sm_test_any(const sm_pe *p, const sm_condition *any, int64_t n);                            /* -1: none */
 
 /* Barrier of n members; its words lie in the leader's header. `call` is the fingerprint of the collective call, 0 =
  * unchecked. After SM_TIMEOUT, SM_INTERRUPTED and SM_DIED the PE has arrived, and the next sm_barrier of the same slot and
@@ -66,11 +80,25 @@ int sm_barrier_all(sm_pe *p, uint64_t call);
 uint32_t sm_entered(const sm_pe *p, int pe, int slot);       /* how many barriers of that slot a PE has entered */
 char *sm_call_text(sm_pe *p, int pe);                        /* 512 bytes in a PE's header */
 
-/* Runs records [*done, n) in order; on SM_TIMEOUT and SM_INTERRUPTED call again to go on. */
-int sm_run(sm_pe *p, sm_op *ops, int64_t n, int64_t *done, int64_t timeout_ns);
+/* Runs records [*done, n) of queue q in order; on SM_TIMEOUT and SM_INTERRUPTED call again to go on. */
+int sm_run(sm_pe *p, int q, sm_op *ops, int64_t n, int64_t *done, int64_t timeout_ns);
 
 /* Leaving: see exit.c. Addresses of MPI_Abort, MPI_Finalize, MPI_Finalized and the communicator's handle. */
 void sm_exit_register(const char *python);
 void sm_exit_arm(sm_pe *p, uint64_t abort, uint64_t finalize, uint64_t finalized, uint64_t comm, int own_finalize,
                  uint64_t call, int64_t timeout_ns);
 void sm_exit_state(int state);
+
+/* Streams: a thread that runs jobs in order, see stream.c. The records and the job belong to the caller and must live until
+ * the job is done. sm_job_wait: 0 done, SM_TIMEOUT, SM_INTERRUPTED; then `status` is how its records ended, `done` where. */
+typedef struct {
+    sm_op *ops;
+    int64_t n, done, timeout_ns;
+    int32_t q, status;
+    uint32_t finished, pad;
+} sm_job;
+typedef struct sm_stream sm_stream;
+sm_stream *sm_stream_open(sm_pe *p);                         /* NULL: no memory, or no thread */
+int sm_stream_launch(sm_stream *s, sm_job *job);             /* 0, or -1: no memory */
+int sm_job_wait(sm_pe *p, const sm_job *job, int64_t timeout_ns);
+void sm_stream_close(sm_stream *s);                          /* all jobs are done before */

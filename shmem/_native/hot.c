@@ -133,6 +133,9 @@ static int enum_value(PyObject *o, PyObject *type, int *value) {
 
 #define ARGS PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names
 
+/* What the default context has sent since its last quiet, see sm_pending. */
+#define POSTED me->posted[0]++
+
 static PyObject *hot_put(ARGS) {
     place to;
     int pe;
@@ -141,6 +144,7 @@ static PyObject *hot_put(ARGS) {
     uint64_t bytes = (uint64_t)PyArray_NBYTES(from);
     if (PyArray_DESCR(from) != PyArray_DESCR(to.array) || bytes > to.bytes) PYTHON;
     if (!PyArray_ISWRITEABLE(to.array)) PYTHON;
+    POSTED;
     if (bytes < RELEASE_BYTES) {
         sm_put(me, pe, to.off, PyArray_DATA(from), bytes);
     } else {
@@ -150,7 +154,7 @@ static PyObject *hot_put(ARGS) {
     Py_RETURN_NONE;
 }
 
-static PyObject *hot_get(ARGS) {
+static PyObject *get(ARGS, int posted) {
     place from;
     int pe;
     if (!PLAIN(3) || !symmetric(args[1], &from) || !contiguous(args[0]) || !pe_number(args[2], &pe)) PYTHON;
@@ -158,6 +162,7 @@ static PyObject *hot_get(ARGS) {
     if (PyArray_DESCR(to) != PyArray_DESCR(from.array) || from.bytes > (uint64_t)PyArray_NBYTES(to) ||
         !PyArray_ISWRITEABLE(to))
         PYTHON;
+    me->posted[0] += posted;
     void *dst = PyArray_DATA(to);
     if (from.bytes < RELEASE_BYTES) {
         sm_get(me, pe, dst, from.off, from.bytes);
@@ -167,12 +172,16 @@ static PyObject *hot_get(ARGS) {
     Py_RETURN_NONE;
 }
 
+static PyObject *hot_get(ARGS) { return get(self, args, n, names, 0); }
+static PyObject *hot_get_nbi(ARGS) { return get(self, args, n, names, 1); }
+
 static PyObject *hot_p(ARGS) {
     place to;
     int pe, kind;
     uint64_t bits;
     if (!PLAIN(3) || !symmetric(args[0], &to) || !pe_number(args[2], &pe)) PYTHON;
     if ((kind = word_kind(&to)) < 0 || !bits_of(args[1], kind, &bits) || !PyArray_ISWRITEABLE(to.array)) PYTHON;
+    POSTED;
     sm_put(me, pe, to.off, &bits, to.bytes);
     Py_RETURN_NONE;
 }
@@ -197,6 +206,7 @@ static PyObject *amo(ARGS, int op, int values, int answers) {
     if (kind >= SM_F32 && op != SM_AMO_FETCH && op != SM_AMO_SET && op != SM_AMO_SWAP) PYTHON;
     if (values && !bits_of(args[values], kind, &value)) PYTHON;
     if (values == 2 && !bits_of(args[1], kind, &cond)) PYTHON;
+    me->posted[0] += !answers;
     uint64_t old = sm_amo(me, pe, to.off, (int)to.bytes, op, value, cond);
     if (answers) return number(old, kind);
     Py_RETURN_NONE;
@@ -233,6 +243,7 @@ static PyObject *hot_put_signal(ARGS) {     /* (target, source, pe, signal, valu
     if (sig.off < to.off + to.bytes && to.off < sig.off + 8) PYTHON;
     if (!PyArray_ISWRITEABLE(to.array) || !PyArray_ISWRITEABLE(sig.array)) PYTHON;
     const void *src = PyArray_DATA(from);
+    POSTED;
     if (bytes < RELEASE_BYTES) {
         sm_put_signal(me, pe, to.off, src, bytes, sig.off, value, add);
     } else {
@@ -246,6 +257,7 @@ static PyObject *signal_update(ARGS, int op) {      /* (signal, value, pe) */
     int pe;
     uint64_t value;
     if (!PLAIN(3) || !signal_word(args[0], &sig) || !bits_of(args[1], SM_U64, &value) || !pe_number(args[2], &pe)) PYTHON;
+    POSTED;
     sm_amo(me, pe, sig.off, 8, op, value, 0);
     Py_RETURN_NONE;
 }
@@ -267,7 +279,7 @@ static int wait_word(const place *at, int kind, int cmp, uint64_t value) {
         sm_pause();
     }
     int status;
-    RELEASED(status = sm_wait(p, word, kind, cmp, value, SLICE_NS));
+    RELEASED(status = sm_wait(p, at->off, kind, cmp, value, SLICE_NS));
     return status;
 }
 
@@ -309,14 +321,14 @@ static PyObject *hot_fence(ARGS) {
 
 static PyObject *hot_quiet(ARGS) {
     if (!PLAIN(0)) PYTHON;
-    sm_quiet(me);
+    sm_complete(me, 0);
     Py_RETURN_NONE;
 }
 
 /* (): quiet and the barrier of all PEs, or fence and barrier; what is not done within a slice goes on in Python. */
 static PyObject *meet_all(ARGS, int complete, uint64_t call) {
     if (!PLAIN(0)) PYTHON;
-    if (complete) sm_quiet(me);
+    if (complete) sm_complete(me, 0);
     else sm_fence(me);
     int status;
     RELEASED(status = sm_barrier_all(p, call));
@@ -331,7 +343,7 @@ static PyObject *hot_sync_all(ARGS) { return meet_all(self, args, n, names, 0, s
 
 #define FRONT(name) {#name, hot_##name}
 static const struct { const char *name; PyObject *(*call)(ARGS); } fronts[] = {
-    FRONT(put), FRONT(get), {"put_nbi", hot_put}, {"get_nbi", hot_get}, FRONT(p), FRONT(g), FRONT(put_signal),
+    FRONT(put), FRONT(get), {"put_nbi", hot_put}, FRONT(get_nbi), FRONT(p), FRONT(g), FRONT(put_signal),
     {"put_signal_nbi", hot_put_signal}, FRONT(signal_set), FRONT(signal_add), FRONT(signal_fetch),
     FRONT(signal_wait_until), FRONT(wait_until), FRONT(test), FRONT(fence), FRONT(quiet),
     FRONT(barrier_all), FRONT(sync_all), FRONT(atomic_fetch),
@@ -382,11 +394,11 @@ static PyObject *run_records(PyObject *module, PyObject *args) {
     (void)module;
     unsigned long long pe, address;
     long long n, done, timeout_ns;
-    if (!PyArg_ParseTuple(args, "KKLLL", &pe, &address, &n, &done, &timeout_ns)) return NULL;
+    int q, status;
+    if (!PyArg_ParseTuple(args, "KiKLLL", &pe, &q, &address, &n, &done, &timeout_ns)) return NULL;
     int64_t at = done;
-    int status;
     Py_BEGIN_ALLOW_THREADS
-    status = sm_run((sm_pe *)(uintptr_t)pe, (sm_op *)(uintptr_t)address, n, &at, timeout_ns);
+    status = sm_run((sm_pe *)(uintptr_t)pe, q, (sm_op *)(uintptr_t)address, n, &at, timeout_ns);
     Py_END_ALLOW_THREADS
     return Py_BuildValue("iL", status, (long long)at);
 }
@@ -403,7 +415,7 @@ static PyObject *data_address(PyObject *module, PyObject *o) {
 static PyMethodDef methods[] = {
     {"front", make_front, METH_VARARGS, "front(name, function, doc, module) -> builtin, or None if there is none"},
     {"bind", bind, METH_VARARGS, "bind(address of sm_pe or 0, comparison type, signal type, isa, barrier_all's and sync_all's fingerprints)"},
-    {"run_at", run_records, METH_VARARGS, "run_at(pe, address, n, done, timeout_ns) -> (status, done)"},
+    {"run_at", run_records, METH_VARARGS, "run_at(pe, queue, address, n, done, timeout_ns) -> (status, done)"},
     {"address", data_address, METH_O, "address of an array's first element"},
     {NULL, NULL, 0, NULL},
 };

@@ -49,3 +49,12 @@ void sm_put_signal(sm_pe *p, int pe, uint64_t dst, const void *src, uint64_t n, 
 void sm_fence(sm_pe *p) { sm_wake_own(p); }     /* the full fence is the first thing that waking does */
 
 void sm_quiet(sm_pe *p) { sm_wake_own(p); }
+
+void sm_post(sm_pe *p, int q, int64_t n) { p->posted[q] += (uint64_t)n; }
+
+void sm_complete(sm_pe *p, int q) {
+    p->completed[q] = p->posted[q];
+    sm_quiet(p);
+}
+
+uint64_t sm_pending(const sm_pe *p, int q) { return p->posted[q] - p->completed[q]; }

@@ -9,14 +9,14 @@ static int run_wait(sm_pe *p, const sm_op *op, int64_t timeout_ns) {
     for (uint64_t i = 0; i < op->n; i++) {  /* all of them: one after the other is enough */
         const char *word = p->base + op->dst + i * step;
         if (sm_test(word, kind, op->flags, op->value)) continue;
-        int status = sm_wait(p, word, kind, op->flags, op->value, end == INT64_MAX ? INT64_MAX : end - sm_now_ns());
+        int status = sm_wait(p, op->dst + i * step, kind, op->flags, op->value, end == INT64_MAX ? INT64_MAX : end - sm_now_ns());
         if (status) return status;
     }
     return SM_OK;
 }
 
-static int run_barrier(sm_pe *p, const sm_op *op, int64_t timeout_ns) {
-    if (!p->waiting) sm_quiet(p);
+static int run_barrier(sm_pe *p, int q, const sm_op *op, int64_t timeout_ns) {
+    if (!sm_in_barrier(p, op->width)) sm_complete(p, q);
     return sm_barrier(p, op->width, op->pe, (int)op->n, op->value, timeout_ns);
 }
 
@@ -39,15 +39,26 @@ static void run_strided(sm_pe *p, const sm_op *op) {
 }
 
 static void run_amo(sm_pe *p, const sm_op *op) {
-    uint64_t old = sm_amo(p, op->pe, op->dst, op->width, op->flags, op->value, op->cond);
+    uint64_t old = sm_amo(p, op->pe, op->dst, op->width, op->flags & 15, op->value, op->cond);
     if (op->src) sm_copy((void *)(uintptr_t)op->src, &old, op->width, 0);
 }
 
-int sm_run(sm_pe *p, sm_op *ops, int64_t n, int64_t *done, int64_t timeout_ns) {
+/* Whether the program has to wait for a quiet after this record: not for blocking gets and fetches. */
+static int is_pending(const sm_op *op) {
+    switch (op->op) {
+    case SM_PUT: case SM_PUT_STRIDED: case SM_PUT_SIGNAL: return 1;
+    case SM_GET: case SM_GET_STRIDED: return op->flags & SM_NBI;
+    case SM_AMO: return !op->src || op->flags & SM_NBI;
+    default: return 0;
+    }
+}
+
+int sm_run(sm_pe *p, int q, sm_op *ops, int64_t n, int64_t *done, int64_t timeout_ns) {
     int open_stores = 0, status = SM_OK;
     int64_t i = *done;
     for (; i < n && !status; i++) {
         const sm_op *op = &ops[i];
+        if (is_pending(op)) sm_post(p, q, 1);
         if (open_stores && op->op != SM_PUT && op->op != SM_COPY_ROWS) {
             sm_close_stores();
             open_stores = 0;
@@ -63,9 +74,9 @@ int sm_run(sm_pe *p, sm_op *ops, int64_t n, int64_t *done, int64_t timeout_ns) {
             sm_put_signal(p, op->pe, op->dst, (const void *)(uintptr_t)op->src, op->n, op->aux, op->value, op->flags);
             break;
         case SM_FENCE: sm_fence(p); break;
-        case SM_QUIET: sm_quiet(p); break;
+        case SM_QUIET: sm_complete(p, q); break;
         case SM_WAIT: status = run_wait(p, op, timeout_ns); break;
-        case SM_BARRIER: status = run_barrier(p, op, timeout_ns); break;
+        case SM_BARRIER: status = run_barrier(p, q, op, timeout_ns); break;
         case SM_COPY_ROWS: sm_copy_rows(op); break;
         case SM_REDUCE_ROWS: sm_reduce_rows(op); break;
         default: status = SM_BAD_OP;

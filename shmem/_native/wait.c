@@ -36,20 +36,25 @@ void sm_futex_wake(sm_pe *p, _Atomic uint32_t *word) {
     if (r > 0) atomic_fetch_add_explicit(&p->woken, (uint64_t)r, memory_order_relaxed);
 }
 
-static void wake_bucket(sm_pe *p, sm_bucket *b) {
-    if (!atomic_load_explicit(&b->sleepers, memory_order_relaxed)) return;
-    atomic_fetch_add(&b->seq, 1);
-    sm_futex_wake(p, &b->seq);
-}
-
 /* Wakes the waiters of PE `pe` whose word lies in its bytes [off, off+n); those bytes have been stored before. */
 void sm_wake(sm_pe *p, int pe, uint64_t off, uint64_t n) {
     sm_head *h = p->head[pe];
     atomic_thread_fence(memory_order_seq_cst);
     if (!n || !atomic_load_explicit(&h->sleepers, memory_order_relaxed)) return;
     uint64_t first = off >> 3, last = (off + n - 1) >> 3;
+    uint32_t many = 0;
     if (last - first >= SM_BUCKETS) last = first + SM_BUCKETS - 1;
-    for (uint64_t w = first; w <= last; w++) wake_bucket(p, &h->buckets[w % SM_BUCKETS]);
+    for (uint64_t w = first; w <= last; w++) {
+        sm_bucket *b = &h->buckets[w % SM_BUCKETS];
+        uint32_t sleepers = atomic_load_explicit(&b->sleepers, memory_order_relaxed);
+        many |= sleepers / SM_MANY;
+        if (!(sleepers % SM_MANY)) continue;
+        atomic_fetch_add(&b->seq, 1);
+        sm_futex_wake(p, &b->seq);
+    }
+    if (!many) return;
+    atomic_fetch_add(&h->many, 1);
+    sm_futex_wake(p, &h->many);
 }
 
 void sm_wake_own(sm_pe *p) { sm_wake(p, p->me, 0, 8 * SM_BUCKETS); }
@@ -85,44 +90,75 @@ int sm_test(const void *word, int kind, int cmp, uint64_t value) {
     }
 }
 
-int sm_wait(sm_pe *p, const void *word, int kind, int cmp, uint64_t value, int64_t timeout_ns) {
+int64_t sm_test_any(const sm_pe *p, const sm_condition *any, int64_t n) {
+    for (int64_t i = 0; i < n; i++)
+        if (sm_test(p->base + any[i].offset, (int)any[i].kind, (int)any[i].cmp, any[i].value)) return i;
+    return -1;
+}
+
+/* The buckets of the awaited words, one bit each. */
+static uint64_t buckets_of(const sm_condition *any, int64_t n) {
+    uint64_t bits = 0;
+    for (int64_t i = 0; i < n; i++) bits |= 1ull << ((any[i].offset >> 3) % SM_BUCKETS);
+    return bits;
+}
+
+/* Counts a waiter into its buckets and returns the word it sleeps on. */
+static _Atomic uint32_t *enter_buckets(sm_head *h, uint64_t bits) {
+    int one = !(bits & (bits - 1));
+    for (int i = 0; i < SM_BUCKETS; i++)
+        if (bits >> i & 1) atomic_fetch_add(&h->buckets[i].sleepers, one ? 1 : SM_MANY);
+    atomic_fetch_add(&h->sleepers, 1);
+    return one ? &h->buckets[__builtin_ctzll(bits)].seq : &h->many;
+}
+
+static void leave_buckets(sm_head *h, uint64_t bits) {
+    int one = !(bits & (bits - 1));
+    atomic_fetch_sub(&h->sleepers, 1);
+    for (int i = 0; i < SM_BUCKETS; i++)
+        if (bits >> i & 1) atomic_fetch_sub(&h->buckets[i].sleepers, one ? 1 : SM_MANY);
+}
+
+static int sleep_for_any(sm_pe *p, _Atomic uint32_t *wake, const sm_condition *any, int64_t n, int64_t timeout_ns,
+                         int64_t *held) {
+    int64_t now = sm_now_ns(), end = timeout_ns > INT64_MAX - now ? INT64_MAX : now + timeout_ns, entered = now, looked = now;
+    int known_dead = p->any_dead, slept = 0;
+    uint32_t seen = 0;
+    for (;;) {
+        uint32_t last = seen;
+        seen = atomic_load(wake);
+        if ((*held = sm_test_any(p, any, n)) >= 0) {
+            if (slept == ETIMEDOUT && seen == last) atomic_fetch_add_explicit(&p->missed, 1, memory_order_relaxed);
+            return SM_OK;
+        }
+        now = sm_now_ns();
+        if (now >= end) return SM_TIMEOUT;
+        if (p->survive && now - looked >= CAP_NS / 2) {
+            looked = now;
+            if (sm_find_dead(p) > known_dead) return SM_DIED;
+        }
+        if (now - entered >= CAP_NS) return SM_INTERRUPTED; /* Python looks for signals that came between two sleeps */
+        int64_t cap = atomic_load_explicit(&p->head[p->me]->viewed, memory_order_relaxed) ? CAP_VIEWED_NS : CAP_NS;
+        slept = sm_futex_sleep(p, wake, seen, end - now < cap ? end - now : cap);
+        if (slept == EINTR) return (*held = sm_test_any(p, any, n)) >= 0 ? SM_OK : SM_INTERRUPTED;
+    }
+}
+
+int sm_wait_any(sm_pe *p, const sm_condition *any, int64_t n, int64_t timeout_ns, int64_t *held) {
     for (int i = 0; i <= p->spin; i++) {
-        if (sm_test(word, kind, cmp, value)) return SM_OK;
+        if ((*held = sm_test_any(p, any, n)) >= 0) return SM_OK;
         sm_pause();
     }
     sm_head *h = p->head[p->me];
-    sm_bucket *b = &h->buckets[((uint64_t)((const char *)word - p->base) >> 3) % SM_BUCKETS];
-    int64_t now = sm_now_ns(), end = timeout_ns > INT64_MAX - now ? INT64_MAX : now + timeout_ns, entered = now, looked = now;
-    int known_dead = p->any_dead, status = SM_TIMEOUT, slept = 0;
-    uint32_t seen = 0;
-    atomic_fetch_add(&b->sleepers, 1);
-    atomic_fetch_add(&h->sleepers, 1);
-    for (;;) {
-        uint32_t last = seen;
-        seen = atomic_load(&b->seq);
-        if (sm_test(word, kind, cmp, value)) {
-            if (slept == ETIMEDOUT && seen == last) atomic_fetch_add_explicit(&p->missed, 1, memory_order_relaxed);
-            status = SM_OK;
-            break;
-        }
-        now = sm_now_ns();
-        if (now >= end) break;
-        if (p->survive && now - looked >= CAP_NS / 2) {
-            looked = now;
-            if (sm_find_dead(p) > known_dead) { status = SM_DIED; break; }
-        }
-        if (now - entered >= CAP_NS) {      /* Python looks for signals that came between two sleeps */
-            status = SM_INTERRUPTED;
-            break;
-        }
-        int64_t cap = atomic_load_explicit(&h->viewed, memory_order_relaxed) ? CAP_VIEWED_NS : CAP_NS;
-        slept = sm_futex_sleep(p, &b->seq, seen, end - now < cap ? end - now : cap);
-        if (slept == EINTR) {
-            status = sm_test(word, kind, cmp, value) ? SM_OK : SM_INTERRUPTED;
-            break;
-        }
-    }
-    atomic_fetch_sub(&h->sleepers, 1);
-    atomic_fetch_sub(&b->sleepers, 1);
+    uint64_t bits = buckets_of(any, n);
+    _Atomic uint32_t *wake = enter_buckets(h, bits);
+    int status = sleep_for_any(p, wake, any, n, timeout_ns, held);
+    leave_buckets(h, bits);
     return status;
+}
+
+int sm_wait(sm_pe *p, uint64_t off, int kind, int cmp, uint64_t value, int64_t timeout_ns) {
+    sm_condition one = {off, value, (uint32_t)kind, (uint32_t)cmp};
+    int64_t held;
+    return sm_wait_any(p, &one, 1, timeout_ns, &held);
 }

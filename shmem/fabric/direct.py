@@ -6,17 +6,19 @@ returns, so `fence` and `complete` only order stores on weakly ordered CPUs and 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ..enums import CMP, SIGNAL
-from ..records import Records
-from .interface import Caps, Condition, Level, Members, Status
+from ..errors import ContextError
+from ..records import Conditions, Records
+from .interface import Caps, Fabric, Level, Members, Status
 
 FOREVER_S = 9e9  # what C takes as "no limit"
+CONTEXTS = 64  # besides the default one
 
 
 def nanoseconds(timeout_s: float) -> int:
@@ -24,56 +26,132 @@ def nanoseconds(timeout_s: float) -> int:
     return int(max(0.0, min(timeout_s, FOREVER_S)) * 1e9)
 
 
-class DirectFabric:
-    """Loads and stores on the windows of the other PEs. `segments` are the addresses of all segments here."""
+class DirectHeap:
+    """The heaps of all PEs, as windows of this process."""
 
-    caps = Caps(whole=8, in_order=True, wakes=True, clock="monotonic")
+    def __init__(self, fabric: DirectFabric, segments: Sequence[int], nbytes: int) -> None:
+        self._fabric = fabric
+        head = int(fabric.lib.sm_head_bytes())
+        self._starts = [segment + head for segment in segments]
+        self.base = self._starts[fabric.me]
+        memory = fabric.ffi.buffer(fabric.ffi.cast("char *", self.base), nbytes)
+        self.memory: npt.NDArray[np.uint8] = np.frombuffer(memory, dtype=np.uint8)
+
+    def peer(self, pe: int) -> int:
+        """The heap of a PE; from now on its waiters look at their words every millisecond."""
+        self._fabric.lib.sm_set_viewed(self._fabric.pe, pe)
+        return self._starts[pe]
+
+
+class NativeJob:
+    """Records given to a native thread."""
+
+    def __init__(self, fabric: DirectFabric, q: int, ops: Records, timeout_s: float) -> None:
+        self._fabric, self._ops = fabric, ops
+        self.job: Any = fabric.ffi.new("sm_job *")
+        self.job.ops = fabric.ffi.cast("sm_op *", fabric.hot.address(ops))
+        self.job.n, self.job.q, self.job.timeout_ns = len(ops), q, nanoseconds(timeout_s)
+
+    @property
+    def status(self) -> Status:
+        """How the records ended; valid once `wait` gave OK."""
+        return Status(self.job.status)
+
+    @property
+    def at(self) -> int:
+        """The record at which they stopped."""
+        return int(self.job.done)
+
+    def wait(self, timeout_s: float) -> Status:
+        """Sleeps on the job's own word."""
+        return Status(self._fabric.lib.sm_job_wait(self._fabric.pe, self.job, nanoseconds(timeout_s)))
+
+
+class NativeExecutor:
+    """A thread of the C core."""
+
+    def __init__(self, fabric: DirectFabric) -> None:
+        self._fabric = fabric
+        self._stream: Any = fabric.lib.sm_stream_open(fabric.pe)
+        if self._stream == fabric.ffi.NULL:
+            raise MemoryError("no thread for a stream")
+
+    def launch(self, q: int, ops: Records, timeout_s: float) -> NativeJob:
+        """Hands the records to the thread."""
+        job = NativeJob(self._fabric, q, ops, timeout_s)
+        if self._fabric.lib.sm_stream_launch(self._stream, job.job):
+            raise MemoryError("no memory for the jobs of a stream")
+        return job
+
+    def close(self) -> None:
+        """Ends the thread after the jobs that it has."""
+        self._fabric.lib.sm_stream_close(self._stream)
+
+
+class DirectFabric:
+    """Loads and stores on the windows of the other PEs.
+
+    `window(nbytes)` is collective and gives the addresses here of a segment of each PE, and what keeps them.
+    """
+
+    heap: DirectHeap
+    pe: Any  # the core's view of the job
 
     def __init__(
-        self, me: int, segments: Sequence[int], heap_bytes: int, cores: int, survive: bool, isa: int, keep: object
+        self, me: int, n: int, window: Callable[[int], tuple[list[int], object]], cores: int, survive: bool, isa: int
     ) -> None:
         from .._native import _core, _hot
 
         self.lib: Any = _core.lib
         self.ffi: Any = _core.ffi
-        self._hot: Any = _hot
-        self.me, self.n, self.heap_bytes = me, len(segments), heap_bytes
-        self.isa = isa
+        self.hot: Any = _hot
+        self.me, self.n, self.isa = me, n, isa
+        self.caps = Caps(whole=8, in_order=True, wakes=True, clock="monotonic", peer_stores=lambda pe: True)
+        self._window, self._cores, self._survive = window, cores, survive
+        self._queues = list(range(CONTEXTS, 0, -1))  # free ones, the lowest last
         self.lib.sm_select_isa(isa)
-        self._keep = keep  # the window: its memory must not go before the arrays over it
-        self.pe: Any = self.lib.sm_open(me, self.n, list(segments), heap_bytes, cores, survive)
+
+    def attach(self, nbytes: int) -> DirectHeap:
+        """One window for all PEs of the host; its memory lives as long as the process."""
+        segments, self._keep = self._window(int(self.lib.sm_head_bytes()) + nbytes)
+        self.pe = self.lib.sm_open(self.me, self.n, segments, nbytes, self._cores, self._survive)
         if self.pe == self.ffi.NULL:
             raise MemoryError("no memory for the tables of the direct fabric")
         self.bulk_bytes = int(self.lib.sm_bulk_bytes(self.pe))  # from here on the copies of a batch bypass the cache
-        self._segments = list(segments)
-        self.heap = self._view(me)
+        self._address = int(self.ffi.cast("uintptr_t", self.pe))
+        self.heap = DirectHeap(self, segments, nbytes)
         self.lib.sm_announce(self.pe)
-
-    def _view(self, pe: int) -> npt.NDArray[np.uint8]:
-        start = self._segments[pe] + self.lib.sm_head_bytes()
-        memory = self.ffi.buffer(self.ffi.cast("char *", start), self.heap_bytes)
-        return np.frombuffer(memory, dtype=np.uint8)
+        return self.heap
 
     def bind(self, on: bool, barrier_all: int = 0, sync_all: int = 0) -> None:
         """Lets the C fronts of the hot calls work on this PE, or stops them. Takes the fingerprints of two of them."""
-        address = int(self.ffi.cast("uintptr_t", self.pe)) if on else 0
-        self._hot.bind(address, CMP, SIGNAL, self.isa, barrier_all, sync_all)
+        self.hot.bind(self._address if on else 0, CMP, SIGNAL, self.isa, barrier_all, sync_all)
 
-    def peer(self, pe: int) -> npt.NDArray[np.uint8] | None:
-        """The heap of a PE; from now on its waiters look at their words every millisecond."""
-        self.lib.sm_set_viewed(self.pe, pe)
-        return self._view(pe)
+    def queue(self) -> int:
+        """A counter of what was posted: nothing is ever under way."""
+        if not self._queues:
+            raise ContextError(f"{CONTEXTS} contexts exist already: destroy one first", pe=self.me)
+        return self._queues.pop()
 
-    def queue(self, options: int = 0) -> int:
-        """Always 0: nothing is ever pending, so that all contexts share one queue."""
-        return 0
+    def release(self, q: int) -> None:
+        """Completes what the queue counts."""
+        self.lib.sm_complete(self.pe, q)
+        self._queues.append(q)
+
+    def pending(self, q: int) -> int:
+        """Records posted since the last quiet, whose completion the program may not rely on."""
+        return int(self.lib.sm_pending(self.pe, q))
 
     def submit(self, q: int, ops: Records, start: int = 0, timeout_s: float = 0.0) -> tuple[Status, int]:
         """Runs the records in order. The GIL is released meanwhile."""
-        status, done = self._hot.run_at(
-            int(self.ffi.cast("uintptr_t", self.pe)), self._hot.address(ops), len(ops), start, nanoseconds(timeout_s)
+        status, done = self.hot.run_at(
+            self._address, q, self.hot.address(ops), len(ops), start, nanoseconds(timeout_s)
         )
         return Status(status), done
+
+    def executor(self) -> NativeExecutor:
+        """A native thread."""
+        return NativeExecutor(self)
 
     def fence(self, q: int) -> None:
         """A full memory fence; wakes the own PE's waiters."""
@@ -81,17 +159,20 @@ class DirectFabric:
 
     def complete(self, q: int, level: Level, pes: Sequence[int] | None = None) -> None:
         """As fence: everything posted is complete already."""
-        self.lib.sm_quiet(self.pe)
+        if level is Level.VISIBLE and pes is None:
+            self.lib.sm_complete(self.pe, q)
+        else:
+            self.lib.sm_quiet(self.pe)
 
-    def wait(self, condition: Condition, timeout_s: float) -> Status:
+    def wait(self, any_of: Conditions, timeout_s: float) -> tuple[Status, int]:
         """Spins briefly, then sleeps on a futex of the own header."""
-        word = self.ffi.cast("char *", self._segments[self.me] + self.lib.sm_head_bytes() + condition.offset)
+        words = self.ffi.cast("sm_condition *", self.hot.address(any_of))
         if timeout_s <= 0:
-            held = self.lib.sm_test(word, condition.kind, condition.cmp, condition.value)
-            return Status.OK if held else Status.TIMEOUT
-        return Status(
-            self.lib.sm_wait(self.pe, word, condition.kind, condition.cmp, condition.value, nanoseconds(timeout_s))
-        )
+            held = int(self.lib.sm_test_any(self.pe, words, len(any_of)))
+            return (Status.TIMEOUT if held < 0 else Status.OK), held
+        which = self.ffi.new("int64_t *")
+        status = self.lib.sm_wait_any(self.pe, words, len(any_of), nanoseconds(timeout_s), which)
+        return Status(status), int(which[0])
 
     def barrier(self, members: Members, call: int, timeout_s: float) -> Status:
         """A counter in the leader's header; the last to arrive wakes all others with one system call."""
@@ -127,3 +208,7 @@ class DirectFabric:
     def close(self) -> None:
         """The C fronts stop; windows and tables stay, since arrays and the exit handler use them."""
         self.bind(False)
+
+
+if TYPE_CHECKING:
+    _conforms: type[Fabric] = DirectFabric

@@ -8,7 +8,7 @@ what `caps` says and no more.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Protocol
@@ -16,7 +16,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from ..records import Kind, Records
+from ..records import Conditions, Records
 
 
 class Status(IntEnum):
@@ -28,6 +28,7 @@ class Status(IntEnum):
     DIED = -3  # a peer was found dead
     MISMATCH = -4  # a barrier in which the PEs made different collective calls
     BAD_OP = -5  # a record that this fabric does not know
+    SKIPPED = -6  # a job of a stream that was not run, since an earlier one had failed
 
 
 class Level(IntEnum):
@@ -46,6 +47,7 @@ class Caps:
     in_order: bool  # requests to one PE take effect in the order posted
     wakes: bool  # a store by a peer wakes a sleeping waiter
     clock: str  # "monotonic" or "virtual"
+    peer_stores: Callable[[int], bool]  # whether loads and stores of this process reach the heap of that PE
 
 
 @dataclass(frozen=True)
@@ -56,14 +58,40 @@ class Members:
     pes: tuple[int, ...]
 
 
-@dataclass(frozen=True)
-class Condition:
-    """One own word (an offset in the heap) and the comparison it shall satisfy; `value` is its bit pattern."""
+class Heap(Protocol):
+    """The memory of one PE that the others reach: what `attach` gives."""
 
-    offset: int
-    kind: Kind
-    cmp: int
-    value: int
+    memory: npt.NDArray[np.uint8]
+    base: int  # address of its first byte in this process
+
+    def peer(self, pe: int) -> int | None:
+        """The address of the heap of a PE in this process, None where loads and stores do not reach. From then on its
+        waiters expect stores that wake nobody."""
+
+
+class Job(Protocol):
+    """Records that a stream runs, or has run."""
+
+    @property
+    def status(self) -> Status:
+        """How they ended, once `wait` gave OK; SKIPPED after the failure of an earlier job."""
+
+    @property
+    def at(self) -> int:
+        """The number of the record at which they are, or stopped."""
+
+    def wait(self, timeout_s: float) -> Status:
+        """Sleeps until the job is done."""
+
+
+class Executor(Protocol):
+    """What runs the jobs of one stream in order, while the program goes on."""
+
+    def launch(self, q: int, ops: Records, timeout_s: float) -> Job:
+        """Adds a job; `timeout_s` limits each from its own start. The records must live until it is done."""
+
+    def close(self) -> None:
+        """Ends the thread behind it, when all jobs are done."""
 
 
 class Fabric(Protocol):
@@ -72,17 +100,26 @@ class Fabric(Protocol):
     caps: Caps
     me: int
     n: int
-    heap: npt.NDArray[np.uint8]  # the own symmetric heap
 
-    def peer(self, pe: int) -> npt.NDArray[np.uint8] | None:
-        """The heap of a PE as memory of this process, None where loads and stores do not reach."""
+    def attach(self, nbytes: int) -> Heap:
+        """Gives every PE a heap of `nbytes`, zero and not touched. Collective; once, before anything else."""
 
-    def queue(self, options: int = 0) -> int:
-        """A new queue, one per context. Queue 0, of the default context, always exists."""
+    def queue(self) -> int:
+        """A new queue, one per context. Queue 0, of the default context, always exists. Raises ContextError past
+        the limit."""
+
+    def release(self, q: int) -> None:
+        """Gives a queue back, complete, for the next context."""
+
+    def pending(self, q: int) -> int:
+        """How many records were posted on `q` since it was last completed (VISIBLE, to all)."""
 
     def submit(self, q: int, ops: Records, start: int = 0, timeout_s: float = 0.0) -> tuple[Status, int]:
         """Posts records from `start` on. Returns the status and the number of the record at which it stopped:
         after TIMEOUT or INTERRUPTED (a WAIT or BARRIER record) the caller submits again from there."""
+
+    def executor(self) -> Executor:
+        """A new thread (or task) that runs records for a stream."""
 
     def fence(self, q: int) -> None:
         """What was posted on `q` before takes effect before what is posted after, per target PE."""
@@ -90,12 +127,13 @@ class Fabric(Protocol):
     def complete(self, q: int, level: Level, pes: Sequence[int] | None = None) -> None:
         """Returns when what was posted on `q` (to `pes`, None = all) has reached `level`."""
 
-    def wait(self, condition: Condition, timeout_s: float) -> Status:
-        """Sleeps until the own word satisfies the condition."""
+    def wait(self, any_of: Conditions, timeout_s: float) -> tuple[Status, int]:
+        """Sleeps until one of the own words satisfies its condition; with OK comes which one, the first in order."""
 
     def barrier(self, members: Members, call: int, timeout_s: float) -> Status:
         """Arrives at a barrier and waits for the others. `call` is the fingerprint of the collective call (0 is
-        compared with nothing). After TIMEOUT or INTERRUPTED the same call goes on with it. Completes nothing."""
+        compared with nothing). After TIMEOUT or INTERRUPTED the same call goes on with it. Completes nothing.
+        A slot holds one barrier at a time: threads of a PE meet in teams of their own."""
 
     def close(self) -> None:
         """Ends this PE's use of the fabric. Arrays over the heap stay readable."""
