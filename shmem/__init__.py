@@ -33,6 +33,7 @@ from .enums import *  # noqa: F403
 from .errors import *  # noqa: F403
 from .failure import install as _install
 from .heap import HeapStats
+from .locks import Lock, clear_lock, del_lock, new_lock, set_lock, test_lock
 from .ordering import fence, pe_quiet, quiet
 from .rma import g, get, get_nbi, p, put, put_nbi
 from .runtime import (
@@ -51,20 +52,20 @@ from .signals import put_signal, put_signal_nbi, signal_add, signal_fetch, signa
 from .streams import Event, Stream
 from .teams import TEAM_INVALID, TEAM_WORLD, Team
 from .waiting import test, wait_until
+from .workers import worker_barrier, workers
 
 __version__ = "0.1.0"
 
 __all__ = [
-    "TEAM_INVALID", "TEAM_WORLD", "Batch", "Event", "HeapStats", "Stream", "Team", "addr_accessible", "array",
-    "atomic_add", "atomic_and",
-    "atomic_compare_swap", "atomic_fetch", "atomic_fetch_add", "atomic_fetch_and", "atomic_fetch_inc",
-    "atomic_fetch_or",
-    "atomic_fetch_xor", "atomic_inc", "atomic_or", "atomic_set", "atomic_swap", "atomic_xor", "barrier", "barrier_all",
-    "calloc", "empty", "fence", "finalize", "free", "full", "g", "get", "get_nbi", "global_exit", "heap_stats",
-    "info_get_name", "info_get_version", "init", "initialized", "malloc", "my_pe", "n_pes", "ones", "p",
-    "pe_accessible",
-    "pe_quiet", "ptr", "put", "put_nbi", "put_signal", "put_signal_nbi", "query_initialized", "quiet", "signal_add",
-    "signal_fetch", "signal_set", "signal_wait_until", "sync", "sync_all", "test", "wait_until", "zeros",
+    "Batch", "Event", "HeapStats", "Lock", "Stream", "TEAM_INVALID", "TEAM_WORLD", "Team", "addr_accessible",
+    "array", "atomic_add", "atomic_and", "atomic_compare_swap", "atomic_fetch", "atomic_fetch_add",
+    "atomic_fetch_and", "atomic_fetch_inc", "atomic_fetch_or", "atomic_fetch_xor", "atomic_inc", "atomic_or",
+    "atomic_set", "atomic_swap", "atomic_xor", "barrier", "barrier_all", "calloc", "clear_lock", "del_lock",
+    "empty", "fence", "finalize", "free", "full", "g", "get", "get_nbi", "global_exit", "heap_stats",
+    "info_get_name", "info_get_version", "init", "initialized", "malloc", "my_pe", "n_pes", "new_lock", "ones", "p",
+    "pe_accessible", "pe_quiet", "ptr", "put", "put_nbi", "put_signal", "put_signal_nbi", "query_initialized",
+    "quiet", "set_lock", "signal_add", "signal_fetch", "signal_set", "signal_wait_until", "sync", "sync_all",
+    "test", "test_lock", "wait_until", "worker_barrier", "workers", "zeros",
     *_enums.__all__, *_errors.__all__,
 ]  # fmt: skip
 

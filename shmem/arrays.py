@@ -191,7 +191,9 @@ def free(mem: Array | memoryview | None) -> None:
     collective(pe, f"free(block at {offset:#x})" if problem is None else "free(of what is no live block)")
     if problem is not None:
         raise problem
-    pe.heap.give_back(offset)
+    nbytes = pe.heap.give_back(offset)
+    for gone in [lock for lock in pe.locks if offset <= lock < offset + nbytes]:
+        del pe.locks[gone]
 
 
 def _why_not_free(pe: PE, offset: int) -> NotSymmetric | FreedBlock | None:

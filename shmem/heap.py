@@ -66,14 +66,15 @@ class SymmetricHeap:
         self._fabric.mark_live(placed.offset, self._allocator.size_of(placed.offset), True)
         return placed.offset, placed.fresh
 
-    def give_back(self, offset: int) -> None:
-        """Frees the block at `offset`; raises FreedBlock if none begins there."""
+    def give_back(self, offset: int) -> int:
+        """Frees the block at `offset` and returns its bytes; raises FreedBlock if none begins there."""
         nbytes = self._allocator.free(offset)
         del self._allocations[offset]
         self._kept.discard(offset)
         self._fabric.mark_live(offset, nbytes, False)
         if self._poison:
             self.memory[offset : offset + nbytes] = POISON
+        return nbytes
 
     def check_block(self, offset: int) -> None:
         """Raises FreedBlock unless a live block begins at `offset`."""

@@ -41,6 +41,7 @@ class PE:
     starts: int = 1  # calls of init not yet matched by finalize
     told_dead: set[int] = field(default_factory=set)  # deaths that a wait has reported already
     streams: list[Stream] = field(default_factory=list)  # open ones
+    locks: dict[int, str] = field(default_factory=dict)  # "queued" or "held", by heap offset
 
     @property
     def me(self) -> int:

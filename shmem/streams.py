@@ -24,7 +24,8 @@ class Event:
 
     def __init__(self, pe: PE, batch: Batch, job: Job, limit: float) -> None:
         self._pe, self._job, self._limit = pe, job, limit
-        self._batch: Batch | None = batch  # lives as long as its records run; None once the end was seen
+        self._batch: Batch | None = batch  # lives as long as its records run; None once it ended well
+        self.told = False  # `wait` has raised how it ended
 
     def done(self) -> bool:
         """Whether the batch has ended, well or not. Never blocks."""
@@ -44,7 +45,9 @@ class Event:
         status, at = self._job.status, self._job.at
         if status is Status.OK:
             self._batch = None
-        elif status is Status.MISMATCH:
+            return
+        self.told = True
+        if status is Status.MISMATCH:
             batch.raise_differing(at)
         elif status is Status.DIED:
             raise_dead(self._pe, batch.awaited(at))
@@ -84,13 +87,16 @@ class Stream:
         self._events = []
 
     def close(self) -> None:
-        """Waits for what was launched and ends the stream. More calls do nothing. Raises as `synchronize`, closed all
-        the same."""
+        """Waits for what was launched and ends the stream. More calls do nothing.
+
+        Raises as `synchronize`, closed all the same, but not again what a wait has raised already.
+        """
         if self._closed:
             return
         self._closed = True
         self._pe.streams.remove(self)
         try:
+            self._events = [event for event in self._events if not event.told]
             self.synchronize()
         finally:
             self._executor.close()

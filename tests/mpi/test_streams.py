@@ -82,9 +82,21 @@ def test_a_deadline_ends_the_work_of_its_stream():
     assert caught.value.waited_s == 0.05
     with pytest.raises(StateError, match="an earlier one on its stream had failed"):
         second.wait()
-    with pytest.raises(ShmemTimeout):
-        stream.close()
+    stream.close()
     assert x[0] == 0
+    shmem.barrier_all()
+    shmem.free(x)
+
+
+def test_closing_raises_what_nobody_has_waited_for():
+    x = shmem.zeros(1, np.uint64)
+    batch = shmem.Batch()
+    batch.wait(x, "==", 1)
+    stream = shmem.Stream()
+    batch.launch(stream, timeout=0)
+    with pytest.raises(ShmemTimeout, match="1 words EQ 1"):
+        stream.close()
+    stream.close()
     shmem.barrier_all()
     shmem.free(x)
 
@@ -115,6 +127,7 @@ def test_differing_calls_on_streams_raise_everywhere():
     follower = shmem.Batch().launch(stream)
     with pytest.raises(StateError, match="was not run"):
         follower.wait()
+    stream.close()
     shmem.barrier_all()
 
 

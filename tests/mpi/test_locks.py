@@ -1,0 +1,163 @@
+"""Locks: mutual exclusion, order of acquisition, and misuse."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import shmem
+from shmem import locks
+from shmem.errors import DtypeError, FreedBlock, LockError, NotSymmetric, ShmemTimeout, SizeMismatch
+
+from .data import everyone
+
+pytestmark = pytest.mark.mpi
+ROUNDS = 100
+
+
+@pytest.mark.core
+def test_the_order_of_acquisition_is_the_order_of_the_queue(monkeypatch):
+    """Each entry of the log, written under the lock, follows the one whose PE its own swap found at the tail."""
+    n, me = shmem.n_pes(), shmem.my_pe()
+    lock = shmem.new_lock()
+    log, length = shmem.zeros(n * ROUNDS, np.int64), shmem.zeros(1, np.int64)
+    ahead: list[int] = []
+    enter = locks._enter
+    monkeypatch.setattr(locks, "_enter", lambda pe, node: ahead.append(enter(pe, node)) or ahead[-1])
+    turns = []
+    shmem.barrier_all()
+    for _ in range(ROUNDS):
+        shmem.set_lock(lock)
+        turn = int(shmem.g(length, 0))  # plain accesses: only the lock orders them
+        shmem.p(log[turn : turn + 1], me, 0)
+        shmem.p(length, turn + 1, 0)
+        turns.append(turn)
+        shmem.clear_lock(lock)
+    shmem.barrier_all()
+    assert lock[0] == 0
+    order = np.zeros_like(log)
+    shmem.get(order, log, 0)
+    assert sorted(t for each in everyone(turns) for t in each) == list(range(n * ROUNDS))
+    for turn, front in zip(turns, ahead, strict=True):
+        assert order[turn] == me
+        assert front == 0 or order[turn - 1] == front - 1
+    shmem.barrier_all()
+    shmem.del_lock(lock)
+    shmem.free(length)
+    shmem.free(log)
+
+
+@pytest.mark.core
+def test_test_lock_takes_a_free_lock_only():
+    n, me = shmem.n_pes(), shmem.my_pe()
+    whole = shmem.zeros(3, np.int64)
+    lock = whole[1:2]
+    for holder in range(n):
+        if me == holder:
+            assert shmem.test_lock(lock) is False  # acquired
+        shmem.barrier_all()
+        if me != holder:
+            assert shmem.test_lock(lock) is True
+        shmem.barrier_all()
+        if me == holder:
+            shmem.clear_lock(lock)
+        shmem.barrier_all()
+    shmem.free(whole)
+
+
+def test_what_the_holder_sent_is_there_for_the_next():
+    n = shmem.n_pes()
+    counts = shmem.zeros(4, np.int64)
+    with_lock = shmem.Lock()
+    private = np.zeros(4, np.int64)
+    for _ in range(50):
+        with with_lock:
+            shmem.get(private, counts, n - 1)
+            private += [1, 2, 3, 4]
+            shmem.put_nbi(counts, private, n - 1)
+    shmem.barrier_all()
+    shmem.get(private, counts, n - 1)
+    assert private.tolist() == [50 * n * k for k in (1, 2, 3, 4)]
+    shmem.barrier_all()
+    with_lock.destroy()
+    with_lock.destroy()
+    with pytest.raises(LockError, match="destroyed"):
+        with_lock.acquire()
+    shmem.free(counts)
+
+
+def test_lock_object_without_blocking():
+    n, me = shmem.n_pes(), shmem.my_pe()
+    lock = shmem.Lock()
+    if me == 0:
+        assert lock.acquire()
+    shmem.barrier_all()
+    if me == n - 1 != 0:
+        assert lock.acquire(blocking=False) is False
+    shmem.barrier_all()
+    if me == 0:
+        lock.release()
+    shmem.barrier_all()
+    if me == n - 1:
+        assert lock.acquire(blocking=False) is True
+        lock.release()
+    shmem.barrier_all()
+    lock.destroy()
+
+
+@pytest.mark.mpi(min_size=2)
+def test_a_deadline_in_the_queue_leaves_the_place():
+    me = shmem.my_pe()
+    lock, order = shmem.new_lock(), shmem.zeros(1, np.int64)
+    if me == 0:
+        shmem.set_lock(lock)
+    shmem.barrier_all()
+    if me == 1:
+        with pytest.raises(ShmemTimeout, match=r"the lock at heap offset .* the tail of its queue at PE 1"):
+            shmem.set_lock(lock, timeout=0.01)
+        with pytest.raises(LockError, match="waits for"):
+            shmem.test_lock(lock)
+    shmem.barrier_all()
+    if me == 0:
+        shmem.clear_lock(lock)
+        shmem.set_lock(lock)  # behind PE 1
+        assert order[0] == 1
+        shmem.clear_lock(lock)
+    if me == 1:
+        shmem.set_lock(lock)
+        shmem.p(order, 1, 0)
+        shmem.clear_lock(lock)
+    shmem.barrier_all()
+    shmem.del_lock(lock)
+    shmem.free(order)
+
+
+def test_misuse_raises():
+    lock, word = shmem.new_lock(), shmem.zeros(2, np.int32)
+    with pytest.raises(LockError, match="does not hold"):
+        shmem.clear_lock(lock)
+    with pytest.raises(DtypeError):
+        shmem.set_lock(word[:1])
+    with pytest.raises(DtypeError):
+        shmem.set_lock(word.view(np.uint64))
+    with pytest.raises(NotSymmetric):
+        shmem.test_lock(np.zeros(1, np.int64))
+    with pytest.raises(SizeMismatch):
+        shmem.set_lock(np.zeros(2, np.int64))
+    if shmem.my_pe() == 0:
+        shmem.set_lock(lock)
+        with pytest.raises(LockError, match="already"):
+            shmem.set_lock(lock)
+        with pytest.raises(LockError, match="holds"):
+            shmem.test_lock(lock)
+    shmem.barrier_all()
+    shmem.free(lock)  # held: gone all the same
+    with pytest.raises(FreedBlock):
+        shmem.clear_lock(lock)
+    again = shmem.new_lock()
+    if shmem.my_pe() == shmem.n_pes() - 1:
+        shmem.set_lock(again)
+        shmem.clear_lock(again)
+    shmem.barrier_all()
+    shmem.del_lock(again)
+    shmem.free(word)
