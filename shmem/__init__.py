@@ -35,6 +35,7 @@ from .failure import install as _install
 from .heap import HeapStats
 from .locks import Lock, clear_lock, del_lock, new_lock, set_lock, test_lock
 from .ordering import fence, pe_quiet, quiet
+from .rc import rc
 from .rma import g, get, get_nbi, p, put, put_nbi
 from .runtime import (
     finalize,
@@ -42,16 +43,19 @@ from .runtime import (
     info_get_name,
     info_get_version,
     init,
+    init_thread,
     initialized,
     my_pe,
     n_pes,
+    pcontrol,
     pe_accessible,
     query_initialized,
+    query_thread,
 )
 from .signals import put_signal, put_signal_nbi, signal_add, signal_fetch, signal_set, signal_wait_until
 from .streams import Event, Stream
 from .teams import TEAM_INVALID, TEAM_WORLD, Team
-from .waiting import test, wait_until
+from .waiting import spin, test, wait_until
 from .workers import worker_barrier, workers
 
 __version__ = "0.1.0"
@@ -62,10 +66,11 @@ __all__ = [
     "atomic_fetch_and", "atomic_fetch_inc", "atomic_fetch_or", "atomic_fetch_xor", "atomic_inc", "atomic_or",
     "atomic_set", "atomic_swap", "atomic_xor", "barrier", "barrier_all", "calloc", "clear_lock", "del_lock",
     "empty", "fence", "finalize", "free", "full", "g", "get", "get_nbi", "global_exit", "heap_stats",
-    "info_get_name", "info_get_version", "init", "initialized", "malloc", "my_pe", "n_pes", "new_lock", "ones", "p",
-    "pe_accessible", "pe_quiet", "ptr", "put", "put_nbi", "put_signal", "put_signal_nbi", "query_initialized",
-    "quiet", "set_lock", "signal_add", "signal_fetch", "signal_set", "signal_wait_until", "sync", "sync_all",
-    "test", "test_lock", "wait_until", "worker_barrier", "workers", "zeros",
+    "info_get_name", "info_get_version", "init", "init_thread", "initialized", "malloc", "my_pe", "n_pes",
+    "new_lock", "ones", "p", "pcontrol", "pe_accessible", "pe_quiet", "ptr", "put", "put_nbi", "put_signal",
+    "put_signal_nbi", "query_initialized", "query_thread", "quiet", "rc", "set_lock", "signal_add", "signal_fetch",
+    "signal_set", "signal_wait_until", "spin", "sync", "sync_all", "test", "test_lock", "wait_until",
+    "worker_barrier", "workers", "zeros",
     *_enums.__all__, *_errors.__all__,
 ]  # fmt: skip
 

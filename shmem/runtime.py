@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from . import bootstrap, config, failure
 from .config import Settings, parse_size
-from .enums import MAJOR_VERSION, MINOR_VERSION, VENDOR_STRING
+from .enums import MAJOR_VERSION, MINOR_VERSION, THREAD, VENDOR_STRING
 from .errors import ArgumentError, InvalidPE, StateError
 from .fabric.direct import DirectFabric
 from .fabric.interface import Members
@@ -127,6 +127,28 @@ def init(heap_size: int | str | None = None, fabric: str | None = None) -> None:
     world = _world
     bootstrap.agree(world, {"heap_size": asked, "fabric": name, "check_symmetry": settings.check_symmetry})
     _current = _attach(settings, world, asked, given)
+
+
+def init_thread(requested: THREAD = THREAD.MULTIPLE) -> THREAD:
+    """Starts shmem as `init` does; returns the thread level provided, which is always THREAD_MULTIPLE.
+
+    requested: THREAD. All routines may be called from all threads at any time; what a collective call needs, one
+    thread at a time a team, is the program's affair. Raises as `init`, ArgumentError for what is no THREAD.
+    OpenSHMEM 1.6, 9.2 (shmem_init_thread).
+    """
+    if not isinstance(requested, THREAD):
+        raise ArgumentError(f"{requested!r} is no thread level: use a THREAD_ constant")
+    init()
+    return THREAD.MULTIPLE
+
+
+def query_thread() -> THREAD:
+    """The thread level provided: THREAD_MULTIPLE. OpenSHMEM 1.6, 9.2 (shmem_query_thread).
+
+    Raises StateError after finalize.
+    """
+    current()
+    return THREAD.MULTIPLE
 
 
 def _end_mpi() -> None:
@@ -243,6 +265,15 @@ def info_get_name() -> str:
 def info_get_version() -> tuple[int, int]:
     """(major, minor) of the OpenSHMEM specification followed. OpenSHMEM 1.6, 9.1 (shmem_info_get_version)."""
     return MAJOR_VERSION, MINOR_VERSION
+
+
+def pcontrol(level: int = 1) -> None:
+    """Tells a profiler how much to record; without one it does nothing. OpenSHMEM 1.6, 10 (shmem_pcontrol).
+
+    level: 0 nothing, 1 the default, 2 and above as the profiler likes. Raises ArgumentError for what is no integer.
+    """
+    if not isinstance(level, int):
+        raise ArgumentError(f"pcontrol({level!r}): the level is an integer")
 
 
 def global_exit(status: int = 0) -> NoReturn:
