@@ -30,19 +30,24 @@ ifneq ($(words $(wildcard shmem/_native/_core*.so shmem/_native/_hot*.so)),2)
 .PHONY: $(CORE)
 endif
 
-.PHONY: demo test test-quick test-full mutants lint bench dist clean
+.PHONY: demo test test-jobs test-quick test-full mutants lint bench dist clean
 
 demo: $(CORE)                   ## the main job: N= PEs, TEXT= a UTF-8 file
 	$(VENV)/bin/shmemu demo -n $(N) $(if $(TEXT),--text "$(TEXT)") $(ARGS)
 
-test: $(CORE)                   ## the whole suite, as in CI; ARGS= for pytest
+test: $(CORE)                   ## the whole suite, as in CI, then its jobs under Open MPI; ARGS= for pytest
 	$(PY) -m pytest $(ARGS)
+	$(if $(filter mpich,$(MPI)),+$(MAKE) --no-print-directory MPI=openmpi test-jobs)
+
+test-jobs: $(CORE)              ## what runs under mpiexec
+	$(PY) -m pytest tests/mpi tests/test_launch.py $(ARGS)
 
 test-quick: $(CORE)             ## under two minutes: jobs of 2 PEs
 	SHMEMU_TEST_CELLS='direct-2' $(PY) -m pytest -x $(ARGS)
 
 test-full: $(CORE)              ## every test in every cell
 	SHMEMU_TEST_CELLS=full $(PY) -m pytest $(ARGS)
+	$(if $(filter mpich,$(MPI)),+$(MAKE) --no-print-directory MPI=openmpi test-full)
 
 mutants: $(CORE)                ## breaks the code at the places listed in tests/mutants.py; the suite must notice each
 	$(PY) tests/mutants.py $(ARGS)

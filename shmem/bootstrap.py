@@ -180,7 +180,8 @@ def shared_memory_free() -> int:
 def shared_window(world: World, nbytes: int) -> tuple[list[int], object]:
     """One segment of `nbytes` (whole pages) for each PE of this host: their addresses here, and what keeps them.
 
-    The window is never freed: arrays over it stay readable after finalize, and the system takes it back at exit.
+    They are mappings of our own of the window's pages, which nobody ends: arrays over them stay readable after finalize
+    and after MPI's (Open MPI's takes its windows away), and so do the words that the exit handler needs.
     """
     if world.n == 1:  # MPI gives a lone PE ordinary memory, which is neither aligned nor zero
         memory = mmap.mmap(-1, nbytes)
@@ -195,4 +196,9 @@ def shared_window(world: World, nbytes: int) -> tuple[list[int], object]:
     segments = [window.Shared_query(rank)[0].address for rank in range(world.n)]
     if any(address % PAGE for address in segments):
         raise ShmemError("this MPI gave a shared window that is not page aligned", pe=world.me)
-    return segments, window
+    from ._native import _core
+
+    ours = [int(_core.lib.sm_map_again(address, nbytes)) for address in segments]
+    if not all(ours):
+        raise ShmemError("this MPI gave a shared window that can't be mapped again", pe=world.me)
+    return ours, window

@@ -13,6 +13,12 @@
 
 uint64_t sm_head_bytes(void) { return (sizeof(sm_head) + 4095) / 4096 * 4096; }
 
+/* Linux: a length of 0 asks mremap for a second mapping of the same shared pages. */
+uint64_t sm_map_again(uint64_t address, uint64_t nbytes) {
+    void *again = mremap((void *)(uintptr_t)address, 0, nbytes, MREMAP_MAYMOVE);
+    return again == MAP_FAILED ? 0 : (uint64_t)(uintptr_t)again;
+}
+
 static uint64_t map_bytes(const sm_pe *p) { return (p->heap_bytes / SM_GRANULE + 63) / 64 * 8 + 8; }
 
 static uint64_t cache_bytes(void) {

@@ -12,6 +12,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 
+from shmem import launch
+
 # What every cell sets, so that a test sees the same limits on every machine.
 COMMON = {"SHMEMU_TIMEOUT_S": "20", "SHMEMU_HEAP_SIZE": "64M", "SHMEMU_POISON": "1"}
 CHOICE = "SHMEMU_TEST_CELLS"
@@ -42,7 +44,16 @@ def _row(fabric: str, tests: Mapping[int, str], **env: str) -> tuple[Cell, ...]:
     return tuple(Cell(fabric, pes, which, env) for pes, which in tests.items())
 
 
-TABLE: tuple[Cell, ...] = _row("direct", {1: "all", 2: "all", 3: "all", 4: "all", 8: "all"})
+# By the MPI of this environment: `make test` runs the suite in that of MPICH, then the jobs in that of Open MPI.
+TABLES: dict[str, tuple[Cell, ...]] = {
+    "mpich": _row("direct", {1: "all", 2: "all", 3: "all", 4: "all", 8: "all"}),
+    "openmpi": _row("direct", {1: "core", 2: "all", 3: "core", 4: "core", 8: "core"}),
+}
+
+
+def table() -> tuple[Cell, ...]:
+    """The cells of the MPI that jobs are started with here."""
+    return TABLES[launch.find().kind]
 
 
 def chosen(text: str | None = None) -> list[Cell]:
@@ -50,14 +61,14 @@ def chosen(text: str | None = None) -> list[Cell]:
     text = os.environ.get(CHOICE, "") if text is None else text
     patterns = [word.strip() for word in text.split(",") if word.strip()]
     if not patterns:
-        return list(TABLE)
+        return list(table())
     if patterns == ["full"]:
-        return [replace(cell, tests="all") for cell in TABLE]
+        return [replace(cell, tests="all") for cell in table()]
     for pattern in patterns:
-        if not any(fnmatchcase(cell.name, pattern) for cell in TABLE):
-            known = ", ".join(cell.name for cell in TABLE)
+        if not any(fnmatchcase(cell.name, pattern) for cell in table()):
+            known = ", ".join(cell.name for cell in table())
             raise ValueError(f"{CHOICE}={text}: no cell is called {pattern!r}; there are {known}, or full")
-    return [cell for cell in TABLE if any(fnmatchcase(cell.name, pattern) for pattern in patterns)]
+    return [cell for cell in table() if any(fnmatchcase(cell.name, pattern) for pattern in patterns)]
 
 
 def of_size(pes: int) -> Cell:
