@@ -50,17 +50,17 @@ class World:
         sys.stderr.flush()
         if self.comm is not None:
             let_read()
-            self.comm.Abort(code)
+            self.mpi.COMM_WORLD.Abort(code)  # of a duplicate MPICH only exits, and mpiexec answers with another code
         os._exit(code)
 
     def exit_addresses(self) -> tuple[int, int, int, int]:
-        """Addresses of MPI_Abort, MPI_Finalize and MPI_Finalized, and the handle of the communicator."""
+        """Addresses of MPI_Abort, MPI_Finalize and MPI_Finalized, and the handle of the communicator of all."""
         if self.comm is None:
             return 0, 0, 0, 0
         library = ctypes.CDLL(_mpi_library())
         names = ("MPI_Abort", "MPI_Finalize", "MPI_Finalized")
         addresses = [ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0 for name in names]
-        return addresses[0], addresses[1], addresses[2], self.mpi._handleof(self.comm)
+        return addresses[0], addresses[1], addresses[2], self.mpi._handleof(self.mpi.COMM_WORLD)
 
 
 def _mpi_library() -> str:
