@@ -37,7 +37,6 @@ class World:
     n: int
     comm: Any = None
     mpi: Any = None
-    own_finalize: bool = False  # MPI was started here, so it is ended here
     hosts: list[str] = field(default_factory=list)
 
     def abort(self, code: int) -> None:
@@ -53,14 +52,19 @@ class World:
             self.mpi.COMM_WORLD.Abort(code)  # of a duplicate MPICH only exits, and mpiexec answers with another code
         os._exit(code)
 
-    def exit_addresses(self) -> tuple[int, int, int, int]:
-        """Addresses of MPI_Abort, MPI_Finalize and MPI_Finalized, and the handle of the communicator of all."""
-        if self.comm is None:
-            return 0, 0, 0, 0
-        library = ctypes.CDLL(_mpi_library())
-        names = ("MPI_Abort", "MPI_Finalize", "MPI_Finalized")
-        addresses = [ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0 for name in names]
-        return addresses[0], addresses[1], addresses[2], self.mpi._handleof(self.mpi.COMM_WORLD)
+
+def leave_to_core(mpi: Any) -> None:
+    """Tells the core's exit handler how to end MPI that runs, and the job after a failure; mpi4py no longer does."""
+    from ._native import _core
+
+    library = ctypes.CDLL(_mpi_library())
+    abort, finalize, finalized = map(_address, (library.MPI_Abort, library.MPI_Finalize, library.MPI_Finalized))
+    _core.lib.sm_exit_mpi(abort, finalize, finalized, mpi._handleof(mpi.COMM_WORLD))
+    _core.lib.sm_defer_finalize(os.fsencode(mpi.__file__), finalize, _address(ctypes.pythonapi.Py_IsInitialized))
+
+
+def _address(function: Any) -> int:
+    return ctypes.cast(function, ctypes.c_void_p).value or 0
 
 
 def _mpi_library() -> str:
@@ -101,26 +105,25 @@ def _start_mpi(fresh: bool) -> World:
         if fresh:
             import mpi4py
 
-            mpi4py.rc.finalize = False  # the exit handler of the core does it, when it knows the exit status
+            mpi4py.rc.finalize = False  # the exit handler of the core does it
         from mpi4py import MPI
     except (ImportError, RuntimeError):
         if launched():
             raise
         return World(0, 1, hosts=["localhost"])
-    own = fresh
-    if not MPI.Is_initialized():
-        MPI.Init_thread()
-        own = True
     if MPI.Is_finalized():
         raise StateError("MPI was finalised by the program; shmem can't start after that")
+    if not MPI.Is_initialized():
+        MPI.Init_thread()
+    leave_to_core(MPI)
     comm = MPI.COMM_WORLD.Dup()
     hosts = comm.allgather(MPI.Get_processor_name())
-    _take_names_of_shared_files()
-    return World(comm.rank, comm.size, comm, MPI, own, hosts)
+    take_names_of_shared_files()
+    return World(comm.rank, comm.size, comm, MPI, hosts)
 
 
-def _take_names_of_shared_files() -> None:
-    """Unlinks MPICH's file in /dev/shm: every PE has mapped it by now, and an abnormal end would leave it there."""
+def take_names_of_shared_files() -> None:
+    """Unlinks MPICH's file in /dev/shm, once every PE has mapped it: an abnormal end would leave it there."""
     from .rank import shm_names
 
     for name in shm_names("self"):

@@ -1,7 +1,8 @@
 """What happens when a PE fails: it ends the job with its traceback and number, and leaves nobody hanging.
 
 Python's hooks for uncaught exceptions (of any thread) print with the PE's number and abort. An exit with a status
-other than 0, however it comes about, is seen by the core's exit handler (`_native/exit.c`), which aborts as well.
+other than 0, however it comes about, is seen by the core's exit handler (`_native/exit.c`), which aborts as well; it
+is also what ends MPI, even where the program started it (`_native/finalize.c`).
 With `SHMEMU_ON_DEATH=survive` a failing PE only marks itself dead, and the others get `PeerDied` where they need it.
 """
 
@@ -18,16 +19,12 @@ import threading
 import time
 import traceback
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from . import bootstrap
 
-if TYPE_CHECKING:
-    from .runtime import PE
-
 _installed = False
 _pid: int | None = None
-_exit_code = 0
 
 
 def rank_text() -> str:
@@ -69,6 +66,12 @@ def report(kind: type[BaseException], value: BaseException, tb: TracebackType | 
     sys.stderr.flush()
 
 
+def _running_mpi() -> Any:
+    """mpi4py's MPI, None unless it is between its start and its end."""
+    mpi: Any = sys.modules.get("mpi4py.MPI")
+    return mpi if mpi is not None and mpi.Is_initialized() and not mpi.Is_finalized() else None
+
+
 def _end_running_job(code: int) -> None:
     """Ends the job if MPI runs; in survive mode only this PE. Returns where there is nothing to end but the process."""
     from . import runtime
@@ -81,8 +84,8 @@ def _end_running_job(code: int) -> None:
     if pe is not None and pe.settings.on_death == "survive":
         pe.leave_dead()
         os._exit(code)
-    mpi: Any = sys.modules.get("mpi4py.MPI")
-    if mpi is not None and mpi.Is_initialized() and not mpi.Is_finalized():
+    if (mpi := _running_mpi()) is not None:
+        bootstrap.take_names_of_shared_files()
         let_read()
         mpi.COMM_WORLD.Abort(code)
 
@@ -105,8 +108,6 @@ def end_job(code: int) -> NoReturn:
 
 
 def _uncaught(kind: type[BaseException], value: BaseException, tb: TracebackType | None) -> None:
-    global _exit_code
-    _exit_code = 1
     report(kind, value, tb)
     _end_running_job(130 if issubclass(kind, KeyboardInterrupt) else 1)
 
@@ -119,37 +120,24 @@ def _uncaught_in_thread(args: Any) -> None:
     os._exit(1)  # a lone process whose thread failed must not end as if all were well
 
 
-def _recording_exit(code: object = None) -> NoReturn:
-    """sys.exit, remembering the code: needed only where the program started MPI before us, see `_at_exit`."""
-    global _exit_code
-    _exit_code = 0 if code is None else code if isinstance(code, int) else 1
-    raise SystemExit(code)
-
-
 def _at_exit() -> None:
+    """Leaves to the core's exit handler what depends on the exit status, which nobody knows yet.
+
+    That is whether MPI ends well, also where shmem never started; and the list of what was not freed, since after a
+    failure it would only hide the cause.
+    """
     from . import runtime
 
-    pe = runtime.started()
-    if pe is None or _pid != os.getpid():
+    if _pid != os.getpid():
         return
-    if _exit_code and not pe.world.own_finalize:  # mpi4py would wait for all PEs in MPI_Finalize
-        _end_running_job(_exit_code)
-    if not _exit_code:  # after a failure it would only hide the cause
-        pe.report_leaks()
-    if not pe.world.own_finalize:  # so meet the others here: one that fails without a code known to us disturbs them
-        _meet_at_exit(pe)
-
-
-def _meet_at_exit(pe: PE) -> None:
-    from . import barriers, runtime
-    from .errors import ShmemError
-
-    try:
-        barriers.collective(pe, runtime.FINALIZE)
-        pe.fabric.lib.sm_exit_state(2)
-    except ShmemError as error:
-        report(type(error), error, error.__traceback__)
-        _end_running_job(1)
+    pe = runtime.started()
+    if pe is not None and pe.world.comm is None:
+        sys.stderr.write(pe.leaks())
+    elif pe is not None:
+        pe.fabric.lib.sm_exit_say(pe.leaks().encode())
+    elif not runtime.connected() and (mpi := _running_mpi()) is not None:
+        bootstrap.take_names_of_shared_files()  # as init does: MPI_Init returns when all PEs have mapped them
+        bootstrap.leave_to_core(mpi)
 
 
 def install() -> None:
@@ -168,7 +156,6 @@ def install() -> None:
         sys.excepthook = _uncaught
     if threading.excepthook is threading.__excepthook__:
         threading.excepthook = _uncaught_in_thread
-    sys.exit = _recording_exit
     try:
         from ._native import _core
     except ImportError:

@@ -6,7 +6,6 @@ PEs live in one process they differ in what `current()` answers and in nothing e
 
 from __future__ import annotations
 
-import atexit
 import os
 import sys
 from dataclasses import dataclass, field, replace
@@ -63,14 +62,14 @@ class PE:
             raise InvalidPE(f"PE {number} does not exist: the job has PEs 0 to {self.n - 1}", pe=self.me)
         return int(number)
 
-    def report_leaks(self) -> None:
-        """Prints what was allocated and not freed, with the lines that allocated it."""
+    def leaks(self) -> str:
+        """What was allocated and not freed, with the lines that allocated it; "" if nothing, or if PE 0 tells it."""
         left: list[Allocation] = self.heap.allocations()
         if not left or self.settings.log == "error" or self.me != 0:
-            return
+            return ""
         lines = "".join(f"\n  {item.text} at {item.where}" for item in left[:20])
         more = f"\n  and {len(left) - 20} more" if len(left) > 20 else ""
-        sys.stderr.write(f"PE {self.me}: {len(left)} symmetric allocations were not freed:{lines}{more}\n")
+        return f"PE {self.me}: {len(left)} symmetric allocations were not freed:{lines}{more}\n"
 
     def leave_dead(self) -> None:
         """Survive mode: marks this PE dead for the others; no MPI call follows."""
@@ -86,6 +85,11 @@ _ended: PE | None = None  # kept: its window and tables live as long as the proc
 def started() -> PE | None:
     """The running PE of this process, None before init and after finalize."""
     return _current
+
+
+def connected() -> bool:
+    """Whether shmem knows the job: true from the first init on, for ever."""
+    return _world is not None
 
 
 def current() -> PE:
@@ -123,7 +127,6 @@ def init(heap_size: int | str | None = None, fabric: str | None = None) -> None:
     failure.install()
     if _world is None:
         _world = bootstrap.connect(settings)
-        atexit.register(_end_mpi)
     world = _world
     bootstrap.agree(world, {"heap_size": asked, "fabric": name, "check_symmetry": settings.check_symmetry})
     _current = _attach(settings, world, asked, given)
@@ -149,12 +152,6 @@ def query_thread() -> THREAD:
     """
     current()
     return THREAD.MULTIPLE
-
-
-def _end_mpi() -> None:
-    """At exit, where no init succeeded: MPI was started all the same, and a launcher wants it ended."""
-    if _world is not None and _world.own_finalize and _current is None and _ended is None:
-        _world.mpi.Finalize()
 
 
 def _size(heap_size: int | str | None, settings: Settings) -> int:
@@ -183,7 +180,7 @@ def _attach(settings: Settings, world: bootstrap.World, asked: int, given: bool)
     call = fingerprint(FINALIZE) if settings.check_symmetry else 0
     limit = int(min(settings.timeout_s, 9e9) * 1e9)
     if world.comm is not None:
-        _core.lib.sm_exit_arm(fabric.pe, *world.exit_addresses(), world.own_finalize, call, limit)
+        _core.lib.sm_exit_arm(fabric.pe, call, limit)
     checked = settings.check_symmetry
     fabric.bind(True, *(fingerprint(text) if checked else 0 for text in ("barrier_all()", "sync_all()")))
     return pe
@@ -218,7 +215,7 @@ def finalize() -> None:
     for stream in list(pe.streams):
         stream.close()
     barriers.collective(pe, FINALIZE)
-    pe.report_leaks()
+    sys.stderr.write(pe.leaks())
     pe.fabric.close()
     if pe.world.comm is not None:
         pe.fabric.lib.sm_exit_state(2)

@@ -100,5 +100,6 @@ void sm_close_stores(void);
 int sm_in_barrier(const sm_pe *p, int slot);
 void sm_copy_rows(const sm_op *op);
 void sm_reduce_rows(const sm_op *op);
+int sm_exit_comes(void);                    /* the exit handler has MPI to end, and has not run yet */
 
 #endif

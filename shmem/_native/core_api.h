@@ -84,11 +84,18 @@ char *sm_call_text(sm_pe *p, int pe);                        /* 512 bytes in a P
 /* Runs records [*done, n) of queue q in order; on SM_TIMEOUT and SM_INTERRUPTED call again to go on. */
 int sm_run(sm_pe *p, int q, sm_op *ops, int64_t n, int64_t *done, int64_t timeout_ns);
 
-/* Leaving: see exit.c. Addresses of MPI_Abort, MPI_Finalize, MPI_Finalized and the communicator's handle. */
+/* Leaving: see exit.c. Addresses of MPI_Abort, MPI_Finalize, MPI_Finalized and the handle of MPI_COMM_WORLD, once MPI
+ * runs; the fingerprint of finalize and its deadline, once shmem runs. */
 void sm_exit_register(const char *python);
-void sm_exit_arm(sm_pe *p, uint64_t abort, uint64_t finalize, uint64_t finalized, uint64_t comm, int own_finalize,
-                 uint64_t call, int64_t timeout_ns);
+void sm_exit_mpi(uint64_t abort, uint64_t finalize, uint64_t finalized, uint64_t comm);
+void sm_exit_arm(sm_pe *p, uint64_t call, int64_t timeout_ns);
 void sm_exit_state(int state);
+void sm_exit_say(const char *text);                          /* on stderr, if all ends well */
+
+/* Lets that handler finalize MPI where mpi4py would do so before it: see finalize.c. The path of mpi4py's module, as it
+ * was loaded, and the addresses of MPI_Finalize and Py_IsInitialized. Returns how many of the module's entries for
+ * MPI_Finalize it changed. */
+int sm_defer_finalize(const char *path, uint64_t finalize_of_mpi, uint64_t is_initialized_of_python);
 
 /* Streams: a thread that runs jobs in order, see stream.c. The records and the job belong to the caller and must live until
  * the job is done. sm_job_wait: 0 done, SM_TIMEOUT, SM_INTERRUPTED; then `status` is how its records ended, `done` where. */

@@ -17,8 +17,8 @@
 enum { EXIT_IDLE, EXIT_RUNNING, EXIT_FINALIZED, EXIT_QUIET };  /* before init, after it, after finalize, no MPI call */
 
 static struct {
-    int pid, state, own_finalize, done;
-    char python[1024];
+    int pid, state, done;
+    char python[1024], *text;
     sm_pe *pe;
     int (*abort)(uintptr_t, int);
     int (*finalize)(void);
@@ -90,25 +90,24 @@ static int wait_for_peers(void) {
 
 static void at_exit(int status, void *unused) {
     (void)unused;
+    int ended = 0;
     if (getpid() != leave.pid || leave.state == EXIT_QUIET || leave.done) return;
     leave.done = 1;
-    if (leave.state == EXIT_IDLE) {
+    if (!leave.finalized) {
         if (status) abort_before_start(status);
         return;
     }
-    int ended = 0;
     leave.finalized(&ended);
-    if (leave.pe->survive && (status || sm_find_dead(leave.pe))) {
+    if (!status && leave.text) fputs(leave.text, stderr);
+    if (ended) return;                      /* by the program; Open MPI takes the shared window away with it */
+    if (leave.pe && leave.pe->survive && (status || sm_find_dead(leave.pe))) {
         sm_set_alive(leave.pe, status ? SM_DEAD : SM_ENDED);
         return;                             /* no MPI call after a death */
     }
-    if (status && !ended && leave.pe->n > 1) abort_job(status);
-    if (leave.state == EXIT_RUNNING && wait_for_peers()) {
-        sm_set_alive(leave.pe, SM_ENDED);
-        return;
-    }
-    sm_set_alive(leave.pe, SM_ENDED);
-    if (leave.own_finalize && !ended) leave.finalize();
+    if (status && !(leave.pe && leave.pe->n == 1)) abort_job(status);
+    int alone = leave.state == EXIT_RUNNING && wait_for_peers();
+    if (leave.pe) sm_set_alive(leave.pe, SM_ENDED);
+    if (!alone) leave.finalize();
 }
 
 void sm_exit_register(const char *python) {
@@ -118,19 +117,27 @@ void sm_exit_register(const char *python) {
     on_exit(at_exit, NULL);
 }
 
-void sm_exit_arm(sm_pe *p, uint64_t abort, uint64_t finalize, uint64_t finalized, uint64_t comm, int own_finalize,
-                 uint64_t call, int64_t timeout_ns) {
-    leave.pe = p;
+void sm_exit_mpi(uint64_t abort, uint64_t finalize, uint64_t finalized, uint64_t comm) {
     leave.abort = (int (*)(uintptr_t, int))(uintptr_t)abort;
     leave.finalize = (int (*)(void))(uintptr_t)finalize;
     leave.finalized = (int (*)(int *))(uintptr_t)finalized;
     leave.comm = (uintptr_t)comm;
-    leave.own_finalize = own_finalize;
-    leave.call = call;
-    leave.timeout_ns = timeout_ns;
     leave.pid = getpid();
-    leave.state = EXIT_RUNNING;
     on_exit(at_exit, NULL);                 /* handlers run last in, first out: this one before MPI's own */
 }
 
+void sm_exit_arm(sm_pe *p, uint64_t call, int64_t timeout_ns) {
+    leave.pe = p;
+    leave.call = call;
+    leave.timeout_ns = timeout_ns;
+    leave.state = EXIT_RUNNING;
+}
+
 void sm_exit_state(int state) { leave.state = state; }
+
+void sm_exit_say(const char *text) {
+    free(leave.text);
+    leave.text = strdup(text);
+}
+
+int sm_exit_comes(void) { return leave.finalized && !leave.done; }

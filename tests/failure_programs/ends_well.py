@@ -1,4 +1,7 @@
-"""A job that does everything right, and leaves `passed.<pe>` in the folder that it is given."""
+"""A job that does everything right, and leaves `passed.<pe>` in the folder that it is given.
+
+Further arguments: "mpi4py-first" if the program starts MPI itself; "0" or "None" if it ends by raise SystemExit(that).
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,9 @@ import sys
 from pathlib import Path
 
 import numpy as np
+
+if "mpi4py-first" in sys.argv:
+    from mpi4py import MPI  # noqa: F401
 
 import shmem
 
@@ -17,3 +23,5 @@ shmem.barrier_all()
 assert words.tolist() == list(range(1, n + 1))
 shmem.free(words)
 (Path(sys.argv[1]) / f"passed.{me}").touch()
+if {"0", "None"} & set(sys.argv):
+    raise SystemExit(0 if "0" in sys.argv else None)

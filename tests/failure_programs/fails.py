@@ -1,7 +1,7 @@
 """A job in which the last PE fails in one way at one place, while the others rely on it there.
 
-Arguments: where, how, folder. Just before the fault it leaves the time in the folder; a PE that gets past the place
-where it should have been told leaves its number.
+Arguments: where, how, folder, and "mpi4py-first" if the program starts MPI itself. Just before the fault it leaves the
+time in the folder; a PE that gets past the place where it should have been told leaves its number.
 """
 
 from __future__ import annotations
@@ -14,6 +14,9 @@ import time
 from pathlib import Path
 
 import numpy as np
+
+if "mpi4py-first" in sys.argv:
+    from mpi4py import MPI  # noqa: F401
 
 import shmem
 
