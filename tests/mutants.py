@@ -61,7 +61,7 @@ MUTANTS = (
     Mutant("a stream runs the last job first", N + "stream.c", "s->jobs[s->head++ % s->room]", "s->jobs[--s->tail % s->room]",
            MPI + "test_streams.py"),
     Mutant("the barrier waits for one less", N + "barrier.c", "+ 1 < (uint32_t)n)", "+ 1 < (uint32_t)n - 1)", MPI + "test_ordering.py", THREE),
-    Mutant("bf16 rounds half up", N + "rows.c", "(u + 0x7fff + (u >> 16 & 1)) >> 16", "(u + 0x8000) >> 16",
+    Mutant("bf16 rounds half up", N + "floats.h", "(u + 0x7fff + (u >> 16 & 1)) >> 16", "(u + 0x8000) >> 16",
            MPI + "test_batch.py " + MPI + "test_ep_buffer.py"),
     Mutant("a bias is forgotten", N + "rows.c", "for (int64_t k = -2; k < terms; k++)", "for (int64_t k = -1; k < terms; k++)",
            MPI + "test_batch.py " + MPI + "test_ep_buffer.py"),
@@ -127,13 +127,13 @@ def _killed(tree: Path, mutant: Mutant) -> bool:
     started = time.perf_counter()
     path.write_text(original.replace(mutant.old, mutant.new), encoding="utf-8")
     try:
-        if path.suffix == ".c" and not _build(tree):
+        if path.suffix in (".c", ".h") and not _build(tree):
             print(f"{mutant.name}: does not compile", flush=True)
             return False
         killed = _suite(tree, mutant) not in (0, 5)
     finally:
         path.write_text(original, encoding="utf-8")
-        if path.suffix == ".c":
+        if path.suffix in (".c", ".h"):
             _build(tree)
     print(f"{'killed' if killed else 'SURVIVED'}: {mutant.name} ({time.perf_counter() - started:.0f} s)", flush=True)
     return killed

@@ -3,9 +3,7 @@
  * (nearest even). Elements are independent, so vectorising over them changes no bit; there is no multiplication that
  * a compiler could fuse. */
 #include "core.h"
-
-#include <string.h>
-
+#include "floats.h"
 
 void sm_copy_rows(const sm_op *op) {
     const sm_rows *r = (const sm_rows *)(uintptr_t)op->aux;
@@ -20,21 +18,6 @@ void sm_copy_rows(const sm_op *op) {
     if (streaming) sm_close_stores();
 }
 
-static inline float widen(uint16_t b) {
-    uint32_t u = (uint32_t)b << 16;
-    float f;
-    memcpy(&f, &u, 4);
-    return f;
-}
-
-static inline uint16_t narrow(float f) {
-    uint32_t u;
-    memcpy(&u, &f, 4);
-    uint32_t rounded = (u + 0x7fff + (u >> 16 & 1)) >> 16;
-    uint32_t quiet_nan = (u >> 16 | 0x40) & 0xffff;
-    return (uint16_t)((u & 0x7fffffff) > 0x7f800000 ? quiet_nan : rounded);
-}
-
 #define CHUNK 1024                          /* elements summed at a time: the accumulator stays in the cache */
 
 static void reduce_row(char *dst, const char *src, const int64_t *offs, int64_t terms, int64_t width, const char *bias0,
@@ -47,10 +30,10 @@ static void reduce_row(char *dst, const char *src, const int64_t *offs, int64_t 
             const char *row = k == -2 ? bias0 : k == -1 ? bias1 : offs[k] >= 0 ? src + offs[k] : NULL;
             if (!row) continue;
             const uint16_t *restrict x = (const uint16_t *)(const void *)row + at;
-            for (int64_t j = 0; j < len; j++) acc[j] += widen(x[j]);
+            for (int64_t j = 0; j < len; j++) acc[j] += sm_widen(x[j]);
         }
         uint16_t *restrict y = (uint16_t *)(void *)dst + at;
-        for (int64_t j = 0; j < len; j++) y[j] = narrow(acc[j]);
+        for (int64_t j = 0; j < len; j++) y[j] = sm_narrow(acc[j]);
     }
 }
 
