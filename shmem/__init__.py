@@ -33,6 +33,8 @@ from .enums import *  # noqa: F403
 from .errors import *  # noqa: F403
 from .failure import install as _install
 from .heap import HeapStats
+from .layout import BLOCK512, EAGER_TILE, EAGER_TILE_FIXED, LL, LL16, LL64, LL128, LLA2A, Layout, Order, Reader
+from .lines import poll_lines, put_lines, test_lines
 from .locks import Lock, clear_lock, del_lock, new_lock, set_lock, test_lock
 from .ordering import fence, pe_quiet, quiet
 from .rc import rc
@@ -61,16 +63,17 @@ from .workers import worker_barrier, workers
 __version__ = "0.1.0"
 
 __all__ = [
-    "Batch", "Event", "HeapStats", "Lock", "Stream", "TEAM_INVALID", "TEAM_WORLD", "Team", "addr_accessible",
+    "BLOCK512", "Batch", "EAGER_TILE", "EAGER_TILE_FIXED", "Event", "HeapStats", "LL", "LL128", "LL16", "LL64",
+    "LLA2A", "Layout", "Lock", "Order", "Reader", "Stream", "TEAM_INVALID", "TEAM_WORLD", "Team", "addr_accessible",
     "array", "atomic_add", "atomic_and", "atomic_compare_swap", "atomic_fetch", "atomic_fetch_add",
     "atomic_fetch_and", "atomic_fetch_inc", "atomic_fetch_or", "atomic_fetch_xor", "atomic_inc", "atomic_or",
     "atomic_set", "atomic_swap", "atomic_xor", "barrier", "barrier_all", "calloc", "clear_lock", "del_lock",
     "empty", "fence", "finalize", "free", "full", "g", "get", "get_nbi", "global_exit", "heap_stats",
     "info_get_name", "info_get_version", "init", "init_thread", "initialized", "malloc", "my_pe", "n_pes",
-    "new_lock", "ones", "p", "pcontrol", "pe_accessible", "pe_quiet", "ptr", "put", "put_nbi", "put_signal",
-    "put_signal_nbi", "query_initialized", "query_thread", "quiet", "rc", "set_lock", "signal_add", "signal_fetch",
-    "signal_set", "signal_wait_until", "spin", "sync", "sync_all", "test", "test_lock", "wait_until",
-    "worker_barrier", "workers", "zeros",
+    "new_lock", "ones", "p", "pcontrol", "pe_accessible", "pe_quiet", "poll_lines", "ptr", "put", "put_lines",
+    "put_nbi", "put_signal", "put_signal_nbi", "query_initialized", "query_thread", "quiet", "rc", "set_lock",
+    "signal_add", "signal_fetch", "signal_set", "signal_wait_until", "spin", "sync", "sync_all", "test",
+    "test_lines", "test_lock", "wait_until", "worker_barrier", "workers", "zeros",
     *_enums.__all__, *_errors.__all__,
 ]  # fmt: skip
 

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .barriers import members_of, missing, raise_differing
+from .batch_lines import Await, LinesInBatch
 from .enums import comparison
 from .errors import ArgumentError, DtypeError, FreedBlock, LayoutError, SizeMismatch, StateError
 from .fabric.interface import Members, Status
@@ -67,7 +68,7 @@ def _check_many(offsets: Offsets, widths: Offsets, array: Array, name: str, pe: 
         raise SizeMismatch(f"a block of {narrowest} to {widest} bytes is not in {name}", pe=pe.me)
 
 
-class Batch:
+class Batch(LinesInBatch):
     """Operation records in the order in which they will run. Ours; the methods add records, `run` runs them.
 
     After `run`: sources may be reused; puts are visible at their targets after a quiet or barrier in the batch, or
@@ -79,7 +80,7 @@ class Batch:
         self._parts: list[Records] = []
         self._keep: list[object] = []
         self._calls: dict[int, tuple[str, Members]] = {}  # texts and PEs of the barriers, by record
-        self._awaits: dict[int, tuple[Array, str]] = {}  # words of the waits and what they shall be, by record
+        self._awaits: dict[int, Await] = {}  # what a wait wants and what it sees, by record
         self._compiled: Records | None = None
         self._places: list[tuple[int, int]] = []  # blocks of the own heap that the records name
         self._bulk = self._pe.fabric.bulk_bytes
@@ -223,7 +224,8 @@ class Batch:
         if offset % to.itemsize:
             raise LayoutError(f"words at heap offset {offset:#x}, which is not aligned", pe=self._pe.me)
         bits = scalar_bits(value, to.dtype, self._pe.me)
-        self._awaits[len(self)] = (to, f"{to.size} words {comparison(cmp).name} {value}")
+        wanted = f"{to.size} words {comparison(cmp).name} {value} at heap offset {offset:#x}"
+        self._awaits[len(self)] = wanted, lambda: np.array2string(to, threshold=16)
         self._add(record(Op.WAIT, dst=offset, n=to.size, width=kind, flags=comparison(cmp), value=bits), to)
 
     def copy_rows(
@@ -345,7 +347,7 @@ class Batch:
         op = ops[at]
         if op["op"] == Op.BARRIER:
             return f"all PEs in {self._calls[at][0]}"
-        return f"{self._awaits[at][1]} at heap offset {int(op['dst']):#x}" if at in self._awaits else f"record {at}"
+        return self._awaits[at][0] if at in self._awaits else f"record {at}"
 
     def seen(self, at: int) -> str:
         """What the wait of record `at` sees now."""
@@ -353,5 +355,5 @@ class Batch:
         if at < len(ops) and ops[at]["op"] == Op.BARRIER:
             return missing(self._pe, self._calls[at][1])
         if at in self._awaits:
-            return np.array2string(self._awaits[at][0], threshold=16)
+            return self._awaits[at][1]()
         return f"record {at} of {len(ops)} unfinished"

@@ -16,6 +16,9 @@ result or 0 |
 | WAIT | until n own words satisfy a comparison | dst offset, n, width = Kind, flags = CMP, value |
 | BARRIER | quiet, then arrive and wait | width = slot, pe = leader, n = members, value = fingerprint of the call |
 | COPY_ROWS, REDUCE_ROWS | local rows, see `Batch` | dst, src address, n rows, aux = address of a rows descriptor |
+| PUT_LINES | n bytes as lines that carry a flag | pe, dst offset, src address, n, value = flag, cond = lines to write,
+aux = address of a `LINES` descriptor |
+| POLL_LINES | wait for lines, take n bytes out | dst address, src own offset, n, value = flag, aux as above |
 """
 
 from __future__ import annotations
@@ -46,6 +49,21 @@ assert RECORD.itemsize == ROWS.itemsize == 64
 # One own word (an offset in the heap), what it is compared with (as bits), and how: see `Fabric.wait`.
 CONDITION = np.dtype([("offset", "u8"), ("value", "u8"), ("kind", "u4"), ("cmp", "u4")])
 
+RUNS_MAX = 8  # runs of equal cells in a line
+CELLS = np.dtype(
+    [
+        ("unit", "u8"), ("mask", "u8"), ("at", "u4"), ("n", "u4"), ("start", "u4"), ("width", "u2"), ("shift", "u2"),
+    ]
+)  # fmt: skip
+# A layout of lines as the C core takes it (`sm_lines`); `shmem.layout` says what the fields mean.
+LINES = np.dtype(
+    [
+        ("line", "u8"), ("step", "u8"), ("data", "u8"), ("tail", "u8"), ("order", "u4"), ("reader", "u4"),
+        ("group", "u4"), ("runs", "u4"), ("cells", CELLS, RUNS_MAX),
+    ]
+)  # fmt: skip
+assert LINES.itemsize == 48 + 32 * RUNS_MAX
+
 STREAMING = 0x80  # flag of PUT and COPY_ROWS: the bytes bypass the cache
 NBI = 0x40  # flag of GET, GET_STRIDED and AMO: the result is needed only after a quiet
 
@@ -69,6 +87,8 @@ class Op(IntEnum):
     BARRIER = 10
     COPY_ROWS = 11
     REDUCE_ROWS = 12
+    PUT_LINES = 13
+    POLL_LINES = 14
 
 
 class Amo(IntEnum):

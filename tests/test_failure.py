@@ -125,7 +125,7 @@ def test_a_job_without_fault_ends_well(tmp_path: Path, n: int, launcher: str) ->
 
 
 @pytest.mark.parametrize("n", [2, 4])
-@pytest.mark.parametrize("place", ["barrier", "wait"])
+@pytest.mark.parametrize("place", ["barrier", "wait", "lines"])
 def test_survivors_are_told_and_go_on(tmp_path: Path, place: str, n: int) -> None:
     job = run_job(n, "run", tmp_path, str(PROGRAMS / "survives.py"), place, str(tmp_path), survive=True)
     last = n - 1

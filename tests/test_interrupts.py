@@ -21,8 +21,11 @@ shmem.init(heap_size="1M")
 word = shmem.zeros(1, np.uint64)
 shmem.barrier_all()
 
+lines = shmem.zeros(128, np.uint8)
+
 def ring(number, frame):
     word[0] += 1
+    shmem.put_lines(lines, word, 0, shmem.LL, int(word[0]))
     shmem.quiet()
 
 def batch(value):
@@ -34,6 +37,7 @@ waits = {
     "front": lambda value: shmem.wait_until(word, shmem.CMP_EQ, value),
     "python": lambda value: shmem.wait_until(word, "==", value, timeout=5),
     "batch": batch,
+    "lines": lambda value: shmem.poll_lines(lines, shmem.LL, value, 8, timeout=5),
 }
 signal.signal(signal.SIGALRM, ring)
 for turn in range(1, 13):
@@ -43,7 +47,7 @@ print("seen", int(word[0]))
 """
 
 
-@pytest.mark.parametrize("wait", ["front", "python", "batch"])
+@pytest.mark.parametrize("wait", ["front", "python", "batch", "lines"])
 def test_handlers_run_during_a_wait(wait: str) -> None:
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, wait], cwd=REPOSITORY, capture_output=True, text=True, timeout=60, check=False

@@ -16,6 +16,20 @@ typedef struct {
     int64_t target_rows, target_stride, source_rows, source_stride, width, terms, bias0, bias1;
 } sm_rows;
 
+/* A layout of lines (shmem/layout.py), filled by Python, pointed to by `aux`: a line is up to 8 runs of equal cells,
+ * which are 8 bytes each. Cell i of a run holds `width` payload bytes from byte `start` + i * width of the line's on,
+ * moved up by `shift` bytes, and flag * `unit`, which `mask` covers. */
+typedef struct {
+    uint64_t unit, mask;
+    uint32_t at, n, start;
+    uint16_t width, shift;
+} sm_cells;
+typedef struct {
+    uint64_t line, step, data, tail;    /* bytes; a last line ends early, its payload a multiple of tail (0: never) */
+    uint32_t order, reader, group, runs;
+    sm_cells cells[8];
+} sm_lines;
+
 typedef struct {
     uint64_t sleeps, wakes, woken;      /* futex waits entered, wake calls made, waiters those calls woke */
     uint64_t missed;                    /* waits that found their word only when a sleep's cap was over */

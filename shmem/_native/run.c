@@ -46,7 +46,7 @@ static void run_amo(sm_pe *p, const sm_op *op) {
 /* Whether the program has to wait for a quiet after this record: not for blocking gets and fetches. */
 static int is_pending(const sm_op *op) {
     switch (op->op) {
-    case SM_PUT: case SM_PUT_STRIDED: case SM_PUT_SIGNAL: return 1;
+    case SM_PUT: case SM_PUT_STRIDED: case SM_PUT_SIGNAL: case SM_PUT_LINES: return 1;
     case SM_GET: case SM_GET_STRIDED: return op->flags & SM_NBI;
     case SM_AMO: return !op->src || op->flags & SM_NBI;
     default: return 0;
@@ -79,6 +79,8 @@ int sm_run(sm_pe *p, int q, sm_op *ops, int64_t n, int64_t *done, int64_t timeou
         case SM_BARRIER: status = run_barrier(p, q, op, timeout_ns); break;
         case SM_COPY_ROWS: sm_copy_rows(op); break;
         case SM_REDUCE_ROWS: sm_reduce_rows(op); break;
+        case SM_PUT_LINES: sm_put_lines(p, op); break;
+        case SM_POLL_LINES: status = sm_poll_lines(p, op, timeout_ns); break;
         default: status = SM_BAD_OP;
         }
         if (status) break;

@@ -1,6 +1,6 @@
 """A job that goes on when its last PE is killed: what each survivor was told, and what it could do afterwards.
 
-Arguments: where (barrier or wait), folder. Each survivor leaves a line for each step in `told.<pe>`.
+Arguments: where (barrier, wait or lines), folder. Each survivor leaves a line for each step in `told.<pe>`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,12 @@ if me == last:
     shmem.wait_until(words[1:2], "==", last)
     os.kill(os.getpid(), signal.SIGKILL)
 shmem.atomic_inc(words[1:2], last)
-ask("first", shmem.barrier_all if WHERE == "barrier" else lambda: shmem.wait_until(words[:1], "==", 1))
+FIRST = {
+    "barrier": shmem.barrier_all,
+    "wait": lambda: shmem.wait_until(words[:1], "==", 1),
+    "lines": lambda: shmem.poll_lines(words, shmem.LL, 1, 8),
+}
+ask("first", FIRST[WHERE])
 ask("put to the dead", lambda: shmem.put(words[:1], np.ones(1, np.int64), last))
 ask("get from the dead", lambda: shmem.get(np.ones(1, np.int64), words[:1], last))
 ask("atomic on the dead", lambda: shmem.atomic_inc(words[:1], last))

@@ -14,6 +14,8 @@ import numpy as np
 import pytest
 
 import shmem
+from shmem.runtime import current
+from shmem.views import address_of
 
 from .data import everyone
 
@@ -83,6 +85,38 @@ def test_waits_for_words(view):
     shmem.barrier_all()
     shmem.free(signal)
     shmem.free(words)
+
+
+LINES = (shmem.LL, shmem.LL16, shmem.LL128, shmem.BLOCK512, shmem.EAGER_TILE)
+
+
+def batch_poll(view: np.ndarray, layout: shmem.Layout) -> Callable[[], object]:
+    batch = shmem.Batch()
+    batch.poll_lines(view, layout, 1, np.empty(5000, np.uint8))
+    return batch.run
+
+
+def test_waits_for_lines():
+    """Five formats and two of them in a batch, one on each PE; PE 0 sends late, and nobody is woken."""
+    x = shmem.zeros(20480, np.uint8)
+    view = x[-(address_of(x) - current().heap.base) % 4096 :]
+    kinds = [
+        *(lambda layout=layout: shmem.poll_lines(view, layout, 1, 5000) for layout in LINES),
+        batch_poll(view, shmem.LL),
+        batch_poll(view, shmem.LL128),
+    ]
+    layouts = [*LINES, shmem.LL, shmem.LL128]
+    shmem.barrier_all()
+    cost = None
+    if shmem.my_pe() == 0:
+        time.sleep(HELD_S)
+        for pe in range(1, shmem.n_pes()):
+            shmem.put_lines(view, np.zeros(5000, np.uint8), pe, layouts[(pe - 1) % 7], 1)
+    else:
+        cost = cost_of(kinds[(shmem.my_pe() - 1) % 7])
+    judge(cost)
+    shmem.barrier_all()
+    shmem.free(x)
 
 
 def batch_barrier() -> None:
