@@ -19,7 +19,21 @@ from .enums import comparison
 from .errors import ArgumentError, DtypeError, FreedBlock, LayoutError, SizeMismatch, StateError
 from .fabric.interface import Members, Status
 from .ordering import check_context
-from .records import RECORD, ROWS, STREAMING, STRIDE_MAX, Amo, Kind, Op, Records, fingerprint, kind_of, record, strides
+from .records import (
+    RECORD,
+    ROWS,
+    STREAMING,
+    STRIDE_MAX,
+    Amo,
+    Kind,
+    Op,
+    Records,
+    cast_of,
+    fingerprint,
+    kind_of,
+    record,
+    strides,
+)
 from .rma import reach
 from .runtime import PE, current
 from .streams import Event, Stream
@@ -227,6 +241,23 @@ class Batch(LinesInBatch):
         wanted = f"{to.size} words {comparison(cmp).name} {value} at heap offset {offset:#x}"
         self._awaits[len(self)] = wanted, lambda: np.array2string(to, threshold=16)
         self._add(record(Op.WAIT, dst=offset, n=to.size, width=kind, flags=comparison(cmp), value=bits), to)
+
+    def cast(self, target: Array, source: Array) -> None:
+        """Local: every element of source as target's dtype, as `source.astype(target.dtype)` has it, bit for bit.
+
+        Between bfloat16, float32 and float8_e4m3fn, rounded to nearest even; what is too large for eight bits is NaN.
+        Both C-contiguous, of one size, apart. Raises DtypeError for other pairs, SizeMismatch, ArgumentError (overlap).
+        """
+        to = check_target(_contiguous(target, "target", self._pe), "target", self._pe.me)
+        what = _contiguous(source, "source", self._pe)
+        how = cast_of(what.dtype, to.dtype)
+        if how is None:
+            raise DtypeError(f"no cast from {what.dtype} to {to.dtype}", pe=self._pe.me)
+        if what.size != to.size:
+            raise SizeMismatch(f"{what.size} elements cast into {to.size}", pe=self._pe.me)
+        if np.may_share_memory(to, what):
+            raise ArgumentError("target overlaps source", pe=self._pe.me)
+        self._add(record(Op.CAST, dst=address_of(to), src=address_of(what), n=to.size, flags=how), to, what)
 
     def copy_rows(
         self, target: Array, target_rows: Offsets | None, target_stride: int,

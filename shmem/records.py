@@ -19,6 +19,7 @@ result or 0 |
 | PUT_LINES | n bytes as lines that carry a flag | pe, dst offset, src address, n, value = flag, cond = lines to write,
 aux = address of a `LINES` descriptor |
 | POLL_LINES | wait for lines, take n bytes out | dst address, src own offset, n, value = flag, aux as above |
+| CAST | local: n elements of another dtype | dst, src address, n, flags = Cast |
 """
 
 from __future__ import annotations
@@ -89,6 +90,7 @@ class Op(IntEnum):
     REDUCE_ROWS = 12
     PUT_LINES = 13
     POLL_LINES = 14
+    CAST = 15
 
 
 class Amo(IntEnum):
@@ -113,6 +115,26 @@ class Kind(IntEnum):
     U64 = 3
     F32 = 4
     F64 = 5
+
+
+class Cast(IntEnum):
+    """Conversions of a CAST record: source and target, of bfloat16, float32 and float8_e4m3fn."""
+
+    BF16_TO_F32 = 0
+    F32_TO_BF16 = 1
+    BF16_TO_F8 = 2
+    F32_TO_F8 = 3
+    F8_TO_BF16 = 4
+    F8_TO_F32 = 5
+
+
+_CASTABLE = {"bfloat16": "BF16", "float32": "F32", "float8_e4m3fn": "F8"}
+
+
+def cast_of(source: np.dtype[np.generic], target: np.dtype[np.generic]) -> Cast | None:
+    """The conversion between two dtypes (native byte order), None where there is none."""
+    names = [_CASTABLE.get(dtype.name, "") if dtype.isnative else "" for dtype in (source, target)]
+    return Cast.__members__.get("_TO_".join(names))
 
 
 _KINDS = {np.dtype(code): kind for code, kind in zip(("i4", "u4", "i8", "u8", "f4", "f8"), Kind, strict=True)}

@@ -63,6 +63,7 @@ MUTANTS = (
     Mutant("the barrier waits for one less", N + "barrier.c", "+ 1 < (uint32_t)n)", "+ 1 < (uint32_t)n - 1)", MPI + "test_ordering.py", THREE),
     Mutant("bf16 rounds half up", N + "floats.h", "(u + 0x7fff + (u >> 16 & 1)) >> 16", "(u + 0x8000) >> 16",
            MPI + "test_batch.py " + MPI + "test_ep_buffer.py"),
+    Mutant("464 is too large for eight bits", N + "floats.h", "low > sm_bits(464.0f)", "low >= sm_bits(464.0f)", MPI + "test_cast.py"),
     Mutant("the flag of a line is stored first", N + "lines.c", "if (release == pass)", "if (release != pass)", MPI + "test_lines.py"),
     Mutant("a line's data come before its flag", N + "lines.c", "l->reader == SM_FLAG_FIRST ? FLAGS : FLAGS | DATA, again",
            "0 * l->tail ? FLAGS : FLAGS | DATA, again", MPI + "test_lines.py"),

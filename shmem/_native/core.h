@@ -27,7 +27,7 @@ enum { SM_I32, SM_U32, SM_I64, SM_U64, SM_F32, SM_F64 };
 enum { SM_AMO_FETCH, SM_AMO_SET, SM_AMO_ADD, SM_AMO_SWAP, SM_AMO_CSWAP, SM_AMO_AND, SM_AMO_OR, SM_AMO_XOR };
 enum {
     SM_NOP, SM_PUT, SM_GET, SM_PUT_STRIDED, SM_GET_STRIDED, SM_AMO, SM_PUT_SIGNAL, SM_FENCE, SM_QUIET, SM_WAIT,
-    SM_BARRIER, SM_COPY_ROWS, SM_REDUCE_ROWS, SM_PUT_LINES, SM_POLL_LINES
+    SM_BARRIER, SM_COPY_ROWS, SM_REDUCE_ROWS, SM_PUT_LINES, SM_POLL_LINES, SM_CAST
 };
 #define SM_STREAMING 0x80                   /* flag of put and copy records: bypass the cache */
 #define SM_NBI 0x40                         /* flag of get and AMO records: the result is there after a quiet */
@@ -101,6 +101,7 @@ int sm_in_barrier(const sm_pe *p, int slot);
 void sm_copy_rows(const sm_op *op);
 void sm_reduce_rows(const sm_op *op);
 int sm_exit_comes(void);                    /* the exit handler has MPI to end, and has not run yet */
+void sm_cast(const sm_op *op);
 void sm_put_lines(sm_pe *p, const sm_op *op);
 int sm_poll_lines(sm_pe *p, const sm_op *op, int64_t timeout_ns);
 
