@@ -285,6 +285,36 @@ def test_a_deadline_in_a_batch_names_the_line(memory):
     batch.run()
 
 
+def test_a_stream_waits_for_lines_while_the_program_goes_on(memory):
+    """The program sends what its own stream waits for, so a stream that held it up would never end."""
+    n, me = shmem.n_pes(), shmem.my_pe()
+    x, got = memory(), np.zeros(3000, U8)
+    with shmem.Stream() as stream:
+        batch = shmem.Batch()
+        batch.poll_lines(x, shmem.LL128, 1, got)
+        event = batch.launch(stream)
+        assert not event.done()
+        shmem.barrier_all()
+        shmem.put_lines(x, payload(U8, 3000, me), (me + 1) % n, shmem.LL128, 1)
+        event.wait()
+        assert same(got, payload(U8, 3000, (me - 1) % n))
+        late = shmem.Batch()
+        late.poll_lines(x, shmem.LL128, 2, got)
+        with pytest.raises(shmem.ShmemTimeout) as caught:
+            late.launch(stream, timeout=0.05).wait()
+        assert caught.value.seen == "flag 1 in line 0 of 25"
+
+
+def test_lines_count_until_quiet(memory):
+    fabric, x = current().fabric, memory()
+    shmem.quiet()
+    shmem.put_lines(x, P, shmem.my_pe(), shmem.LL, 1)
+    shmem.poll_lines(x, shmem.LL, 1, 64)
+    assert fabric.pending(0) == 1
+    shmem.quiet()
+    assert fabric.pending(0) == 0
+
+
 # -- wrong arguments -------------------------------------------------------------------------------------
 
 P = np.arange(64, dtype=U8)
