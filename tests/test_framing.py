@@ -102,6 +102,31 @@ def test_the_core_has_the_same_struct() -> None:
         assert _core.ffi.offsetof("sm_cells", name) == LINES["cells"].base.fields[name][1]  # type: ignore[index]
 
 
+ALL = (1 << 64) - 1
+FOR_THE_CORE = {  # line, step, data, tail, order, reader, group; runs of (unit, mask, at, n, start, width, shift)
+    "LL": ((8, 8, 4, 0, 0, 0, 1), [(1 << 32, 0xFFFFFFFF << 32, 0, 1, 0, 4, 0)]),
+    "LL16": ((16, 16, 8, 0, 0, 0, 1), [(1 << 32, 0xFFFFFFFF << 32, 0, 2, 0, 4, 0)]),
+    "LL128": ((128, 128, 120, 0, 1, 2, 16), [(0, 0, 0, 15, 0, 8, 0), (1, ALL, 120, 1, 120, 0, 0)]),
+    "BLOCK512": (
+        (512, 512, 480, 0, 1, 1, 0),
+        [(0, 0, 0, 60, 0, 8, 0), (1, 0xFFFFFFFF, 480, 1, 480, 0, 0), (0, 0, 488, 3, 480, 0, 0)],
+    ),
+    "EAGER_TILE": (
+        (4096, 4096, 4080, 16, 1, 1, 1),
+        [(0, 0, 0, 510, 0, 8, 0), (1, 0xFFFFFFFF, 4080, 1, 4080, 0, 0), (0, 0, 4088, 1, 4080, 0, 0)],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FOR_THE_CORE)
+def test_what_the_core_is_told(name: str) -> None:
+    """Order, reader and group among it: whether the core obeys them shows only where PEs race."""
+    one = getattr(layouts, name).descriptor[0]
+    head, runs = FOR_THE_CORE[name]
+    assert tuple(one[field] for field in ("line", "step", "data", "tail", "order", "reader", "group")) == head
+    assert [tuple(run.tolist()) for run in one["cells"][: one["runs"]]] == runs
+
+
 # -- order of the stores ---------------------------------------------------------------------------------
 
 
