@@ -55,40 +55,55 @@ def atomic_fetch(source: Array, pe: int, ctx: object = None) -> Any:
 
 @fronted
 def atomic_set(target: Array, value: object, pe: int, ctx: object = None) -> None:
-    """Stores value into the word on PE `pe`. Raises as `atomic_fetch`, OverflowError for a value out of range.
+    """Stores value into the word on PE `pe`. Completes with `quiet`.
 
-    OpenSHMEM 1.6, 9.7 (shmem_atomic_set).
+    Raises as `atomic_fetch`, OverflowError for a value out of range. OpenSHMEM 1.6, 9.7 (shmem_atomic_set).
     """
     _atomic(Amo.SET, target, pe, ctx, value)
 
 
 @fronted
 def atomic_add(target: Array, value: object, pe: int, ctx: object = None) -> None:
-    """Adds value to the word on PE `pe`, wrapping. Raises as `atomic_set`. OpenSHMEM 1.6, 9.7 (shmem_atomic_add)."""
+    """Adds value to the word on PE `pe`, wrapping. Completes with `quiet`.
+
+    Raises as `atomic_set`. OpenSHMEM 1.6, 9.7 (shmem_atomic_add).
+    """
     _atomic(Amo.ADD, target, pe, ctx, value)
 
 
 @fronted
 def atomic_inc(target: Array, pe: int, ctx: object = None) -> None:
-    """Adds 1 to the word on PE `pe`. Raises as `atomic_fetch`. OpenSHMEM 1.6, 9.7 (shmem_atomic_inc)."""
+    """Adds 1 to the word on PE `pe`. Completes with `quiet`.
+
+    Raises as `atomic_fetch`. OpenSHMEM 1.6, 9.7 (shmem_atomic_inc).
+    """
     _atomic(Amo.ADD, target, pe, ctx)
 
 
 @fronted
 def atomic_and(target: Array, value: object, pe: int, ctx: object = None) -> None:
-    """Bitwise and into the word on PE `pe`. Raises as `atomic_set`. OpenSHMEM 1.6, 9.7 (shmem_atomic_and)."""
+    """Bitwise and into the word on PE `pe`. Completes with `quiet`.
+
+    Raises as `atomic_set`. OpenSHMEM 1.6, 9.7 (shmem_atomic_and).
+    """
     _atomic(Amo.AND, target, pe, ctx, value)
 
 
 @fronted
 def atomic_or(target: Array, value: object, pe: int, ctx: object = None) -> None:
-    """Bitwise or into the word on PE `pe`. Raises as `atomic_set`. OpenSHMEM 1.6, 9.7 (shmem_atomic_or)."""
+    """Bitwise or into the word on PE `pe`. Completes with `quiet`.
+
+    Raises as `atomic_set`. OpenSHMEM 1.6, 9.7 (shmem_atomic_or).
+    """
     _atomic(Amo.OR, target, pe, ctx, value)
 
 
 @fronted
 def atomic_xor(target: Array, value: object, pe: int, ctx: object = None) -> None:
-    """Bitwise xor into the word on PE `pe`. Raises as `atomic_set`. OpenSHMEM 1.6, 9.7 (shmem_atomic_xor)."""
+    """Bitwise xor into the word on PE `pe`. Completes with `quiet`.
+
+    Raises as `atomic_set`. OpenSHMEM 1.6, 9.7 (shmem_atomic_xor).
+    """
     _atomic(Amo.XOR, target, pe, ctx, value)
 
 

@@ -72,7 +72,7 @@ def barrier_all(*, timeout: float | None = None) -> None:
 
     On return: everything that any PE sent before its barrier is visible everywhere. timeout: seconds, default
     SHMEMU_TIMEOUT_S. Raises SymmetryError where another PE is in another collective call, ShmemTimeout naming the PEs
-    missing, PeerDied. OpenSHMEM 1.6, 9.9 (shmem_barrier_all).
+    missing, PeerDied. OpenSHMEM 1.6, 9.10 (shmem_barrier_all).
     """
     collective(current(), BARRIER_ALL, timeout)
 
@@ -81,7 +81,7 @@ def barrier_all(*, timeout: float | None = None) -> None:
 def sync_all(*, timeout: float | None = None) -> None:
     """Waits for all PEs. Completes no transfers; local stores made before are visible after.
 
-    Errors as `barrier_all`. OpenSHMEM 1.6, 9.9 (shmem_sync_all).
+    Errors as `barrier_all`. OpenSHMEM 1.6, 9.10 (shmem_sync_all).
     """
     pe = current()
     pe.fabric.fence(0)
@@ -102,7 +102,7 @@ def barrier(team: Team | None = None, *, timeout: float | None = None) -> None:
 def sync(team: Team | None = None, *, timeout: float | None = None) -> None:
     """Waits for all PEs of a team (default: all). Completes no transfers.
 
-    Errors as `barrier_all`, and TeamError for an invalid team. OpenSHMEM 1.6, 9.9 (shmem_team_sync).
+    Errors as `barrier_all`, and TeamError for an invalid team. OpenSHMEM 1.6, 9.10 (shmem_team_sync).
     """
     pe = current()
     pe.fabric.fence(0)

@@ -28,7 +28,7 @@ class CMP(IntEnum):
 
 
 class SIGNAL(IntEnum):
-    """What `put_signal` does to the signal word: store the value, or add it (OpenSHMEM 1.6, 9.10)."""
+    """What `put_signal` does to the signal word: store the value, or add it (OpenSHMEM 1.6, 9.8)."""
 
     SET = 0
     ADD = 1

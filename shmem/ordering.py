@@ -1,4 +1,4 @@
-"""Order and completion of what this PE sent: fence, quiet, pe_quiet (OpenSHMEM 1.6, 9.11).
+"""Order and completion of what this PE sent: fence, quiet, pe_quiet (OpenSHMEM 1.6, 9.12).
 
 Neither makes a peer wait, and neither tells a peer anything: that is what signals and barriers are for.
 """
@@ -27,7 +27,7 @@ def fence(ctx: object = None) -> None:
     """Orders what was sent to each PE before against what is sent to it after.
 
     Covers puts, AMOs, put-signals and local stores, not gets; completes nothing, frees no source. Wakes waiters of this
-    PE, so that a store by another thread is noticed. OpenSHMEM 1.6, 9.11 (shmem_fence).
+    PE, so that a store by another thread is noticed. Raises ContextError. OpenSHMEM 1.6, 9.12 (shmem_fence).
     """
     current().fabric.fence(check_context(ctx))
 
@@ -37,7 +37,7 @@ def quiet(ctx: object = None) -> None:
     """Completes everything sent on the context.
 
     On return: puts, AMOs and put-signals are visible to all PEs, nonblocking gets and fetches have their results,
-    all sources may be reused. OpenSHMEM 1.6, 9.11 (shmem_quiet).
+    all sources may be reused. Raises ContextError. OpenSHMEM 1.6, 9.12 (shmem_quiet).
     """
     current().fabric.complete(check_context(ctx), Level.VISIBLE)
 
@@ -45,7 +45,7 @@ def quiet(ctx: object = None) -> None:
 def pe_quiet(pes: int | Iterable[int], ctx: object = None) -> None:
     """Completes everything sent on the context to the PEs listed; an empty list returns at once.
 
-    On return: as `quiet`, for those targets. Raises InvalidPE. OpenSHMEM 1.6, 9.11 (shmem_pe_quiet).
+    On return: as `quiet`, for those targets. Raises InvalidPE. OpenSHMEM 1.6, 9.12 (shmem_pe_quiet).
     """
     pe = current()
     listed = [pes] if isinstance(pes, (int, np.integer)) else list(pes)

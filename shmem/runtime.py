@@ -233,12 +233,12 @@ def query_initialized() -> bool:
 
 
 def my_pe() -> int:
-    """The number of this PE, 0 .. n_pes()-1. OpenSHMEM 1.6, 9.1 (shmem_my_pe)."""
+    """The number of this PE, 0 .. n_pes()-1. Raises StateError after finalize. OpenSHMEM 1.6, 9.1 (shmem_my_pe)."""
     return current().me
 
 
 def n_pes() -> int:
-    """How many PEs the job has. OpenSHMEM 1.6, 9.1 (shmem_n_pes)."""
+    """How many PEs the job has. Raises StateError after finalize. OpenSHMEM 1.6, 9.1 (shmem_n_pes)."""
     return current().n
 
 
@@ -255,7 +255,7 @@ def pe_accessible(pe: int) -> bool:
 
 
 def info_get_name() -> str:
-    """The vendor string. OpenSHMEM 1.6, 9.1 (shmem_info_get_name)."""
+    """The name of this implementation, VENDOR_STRING. OpenSHMEM 1.6, 9.1 (shmem_info_get_name)."""
     return VENDOR_STRING
 
 

@@ -99,9 +99,9 @@ def _signal(signal: Array, value: object, pe: int, ctx: object, how: SIGNAL) -> 
 
 @fronted
 def signal_set(signal: Array, value: object, pe: int, ctx: object = None) -> None:
-    """Stores value into the signal word on PE `pe`; covers no put without a fence. Raises as `atomic_set`.
+    """Stores value into the signal word on PE `pe`; covers no put without a fence. Completes with `quiet`.
 
-    signal: symmetric uint64 array of one element. OpenSHMEM 1.6, 9.8 (shmem_signal_set).
+    Raises as `atomic_set`. signal: symmetric uint64 array of one element. OpenSHMEM 1.6, 9.8 (shmem_signal_set).
     """
     _signal(signal, value, pe, ctx, SIGNAL.SET)
 
@@ -114,8 +114,10 @@ def signal_add(signal: Array, value: object, pe: int, ctx: object = None) -> Non
 
 @fronted
 def signal_fetch(signal: Array) -> int:
-    """The own signal word, read atomically; acquires what the signal covers. OpenSHMEM 1.6, 9.8
-    (shmem_signal_fetch)."""
+    """The own signal word, read atomically; acquires what the signal covers. Raises as `signal_set`.
+
+    OpenSHMEM 1.6, 9.8 (shmem_signal_fetch).
+    """
     here = current()
     word = _signal_offset(here, signal)
     old = np.zeros(1, np.uint64)
@@ -130,7 +132,7 @@ def signal_wait_until(signal: Array, cmp: object, value: object, *, timeout: flo
     signal: symmetric uint64 array of one element on this PE. cmp: CMP, or '==' '!=' '>' '<=' '<' '>='. On
     return: the payload
     of the put-signal that wrote it may be read. timeout: seconds, default SHMEMU_TIMEOUT_S. Raises as `wait_until`.
-    OpenSHMEM 1.6, 9.8 (shmem_signal_wait_until).
+    OpenSHMEM 1.6, 9.11 (shmem_signal_wait_until).
     """
     here = current()
     _signal_offset(here, signal)

@@ -128,7 +128,7 @@ def wait_until(ivar: npt.NDArray[np.generic], cmp: object, value: object, *, tim
     On return: what its writer made visible before it wrote the word (fence, quiet, own payload of a signal) can be
     read. Sleeps in the kernel after a short spin. timeout: seconds, default SHMEMU_TIMEOUT_S.
     Raises NotSymmetric, DtypeError, SizeMismatch, ArgumentError (comparison), ShmemTimeout, PeerDied.
-    OpenSHMEM 1.6, 9.10 (shmem_wait_until).
+    OpenSHMEM 1.6, 9.11 (shmem_wait_until).
     """
     wait_word(current(), ivar, cmp, value, timeout)
 
@@ -138,7 +138,7 @@ def test(ivar: npt.NDArray[np.generic], cmp: object, value: object) -> bool:
     """Whether the own word satisfies `ivar cmp value` now; when True it acquires as `wait_until` does.
 
     ivar: symmetric array of one 32- or 64-bit integer on this PE. Never blocks.
-    Raises NotSymmetric, DtypeError, SizeMismatch, ArgumentError (comparison). OpenSHMEM 1.6, 9.10 (shmem_test).
+    Raises NotSymmetric, DtypeError, SizeMismatch, ArgumentError (comparison). OpenSHMEM 1.6, 9.11 (shmem_test).
     """
     pe = current()
     place, kind = word_at(pe, ivar, "test")
