@@ -59,6 +59,8 @@ lint: $(CORE)
 bench: $(CORE)                  ## on an idle machine; results in out/
 	$(PY) benchmarks/latency.py $(ARGS)
 	$(PY) benchmarks/dispatch.py $(ARGS)
+	$(PY) benchmarks/rma.py $(ARGS)
+	$(PY) benchmarks/collectives.py $(ARGS)
 
 dist: $(ENV)                    ## dist/: an sdist and the wheel made from it
 	rm -rf dist

@@ -1,6 +1,7 @@
 """The barest peers: cffi functions (API mode) that store 8 bytes or wait for them, compiled when a benchmark runs.
 
 They are what a Python program could do at best with a shared window and no library: no checks, no wake-up of sleepers.
+`store_many` is the C loop over many such stores, each to an address of its own.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ NAME = "shmemu_bench_bare"
 DECLARATIONS = """
 void store(uint64_t address, uint64_t value);
 void await_value(uint64_t address, uint64_t value);
+void store_many(uint64_t addresses, uint64_t values, uint64_t n);
 """
 SOURCE = """
 #include <stdatomic.h>
@@ -23,6 +25,11 @@ static void store(uint64_t address, uint64_t value) {
 static void await_value(uint64_t address, uint64_t value) {
     while (atomic_load_explicit((_Atomic uint64_t *)address, memory_order_acquire) != value)
         ;
+}
+static void store_many(uint64_t addresses, uint64_t values, uint64_t n) {
+    const uint64_t *to = (const uint64_t *)addresses, *what = (const uint64_t *)values;
+    for (uint64_t i = 0; i < n; i++)
+        store(to[i], what[i]);
 }
 """
 

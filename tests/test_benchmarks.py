@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+import shmem
+
 FOLDER = Path(__file__).parent.parent / "benchmarks"
 if str(FOLDER) not in sys.path:
     sys.path.append(str(FOLDER))
@@ -22,6 +24,43 @@ def test_dispatch_and_its_peer_give_the_same_rows(tmp_path):
     report = json.loads((tmp_path / "dispatch.json").read_text())
     assert report["schema"] == "shmemu-bench/1"
     assert report["load_after"] is not None
+
+
+def run_quick(name, *options):
+    """The benchmark's output."""
+    command = [sys.executable, str(FOLDER / f"{name}.py"), "--quick", *options]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_rma_and_its_peers_move_the_same(tmp_path):
+    output = run_quick("rma", "--out", str(tmp_path))
+    assert "right results: ours, mpi4py" in output
+    report = json.loads((tmp_path / "rma.json").read_text())
+    cases = {row["case"] for row in report["rows"]}
+    assert len(cases) >= 34
+    assert {row["case"] for row in report["ratios"]} == cases
+    assert "shmem4py" in report["peers_absent"]
+
+
+def test_a_shmem4py_that_does_not_run_is_absent_with_the_reason(tmp_path):
+    wrong = f"{sys.executable} -c \"raise SystemExit('no {{n}} PEs here')\""
+    run_quick("rma", "--out", str(tmp_path), "--shmem4py", wrong)
+    absent = json.loads((tmp_path / "rma.json").read_text())["peers_absent"]
+    assert absent[f"shmem4py ({wrong})"] == "exit code 1: no 2 PEs here"
+
+
+def test_collectives_and_their_peer_give_the_same(tmp_path):
+    output = run_quick("collectives", "--out", str(tmp_path), "--pes", "2,3")
+    report = json.loads((tmp_path / "collectives.json").read_text())
+    kinds = {"fcollect": "fcollect", "alltoall": "alltoall", "sum reduction": "sum_reduce", "broadcast": "broadcast"}
+    for kind, name in kinds.items():
+        rows = [row for row in report["rows"] if row["case"].startswith(f"{kind},")]
+        there = hasattr(shmem, name)
+        assert len(rows) == (2 * 2 * 3 if there else 0)
+        assert report["peers_absent"].get(kind) == (None if there else f"skipped: shmem has no {name}")
+    assert output.count("right results of both") == 2
 
 
 @pytest.mark.parametrize(
