@@ -1,4 +1,4 @@
-"""Distributed locks: fair queues of PEs that wait on their own words (OpenSHMEM 1.6, 9.12).
+"""Distributed locks: fair queues of PEs that wait on their own words (OpenSHMEM 1.6, 9.13).
 
 A lock is a symmetric int64 array of one element, zero when free. It is an MCS queue (Mellor-Crummey and Scott, 1991):
 the upper half of PE 0's word is the tail of the queue, the lower half of each PE's own word is its node: the number of
@@ -67,7 +67,7 @@ def set_lock(lock: Array, *, timeout: float | None = None) -> None:
     lock: symmetric int64 array of one element, zero at first. On return: this PE holds it, and what its last holder had
     done before `clear_lock` is visible. timeout: seconds, default SHMEMU_TIMEOUT_S; after ShmemTimeout this PE still
     stands in the queue, and its next `set_lock` goes on with that. Raises LockError if this PE holds it already,
-    NotSymmetric, DtypeError, SizeMismatch, ShmemTimeout, PeerDied. OpenSHMEM 1.6, 9.12 (shmem_set_lock).
+    NotSymmetric, DtypeError, SizeMismatch, ShmemTimeout, PeerDied. OpenSHMEM 1.6, 9.13 (shmem_set_lock).
     """
     pe = current()
     node = _node(pe, lock)
@@ -82,7 +82,7 @@ def set_lock(lock: Array, *, timeout: float | None = None) -> None:
 def test_lock(lock: Array) -> bool:
     """Acquires a lock if it is free: False = acquired, True = somebody holds it, in C's and shmem4py's sense.
 
-    Never blocks. Raises as `set_lock`. OpenSHMEM 1.6, 9.12 (shmem_test_lock).
+    Never blocks. Raises as `set_lock`. OpenSHMEM 1.6, 9.13 (shmem_test_lock).
     """
     pe = current()
     node = _node(pe, lock)
@@ -102,7 +102,7 @@ def clear_lock(lock: Array, *, timeout: float | None = None) -> None:
 
     On return: everything sent on the default context before is visible (a quiet); the lock is free or the next PE's.
     timeout: seconds that the next PE may take between joining the queue and saying so. Raises LockError if this PE
-    does not hold it, otherwise as `set_lock`. OpenSHMEM 1.6, 9.12 (shmem_clear_lock).
+    does not hold it, otherwise as `set_lock`. OpenSHMEM 1.6, 9.13 (shmem_clear_lock).
     """
     pe = current()
     node = _node(pe, lock)
@@ -146,7 +146,7 @@ class Lock:
     def acquire(self, blocking: bool = True, *, timeout: float | None = None) -> bool:
         """Acquires the lock and returns True; without `blocking` returns False if somebody holds it.
 
-        Raises as `set_lock`, LockError after `destroy`.
+        Raises as `set_lock`, LockError after `destroy`. OpenSHMEM 1.6, 9.13 (shmem_set_lock, shmem_test_lock).
         """
         if not blocking:
             return not test_lock(self._live())
@@ -154,7 +154,7 @@ class Lock:
         return True
 
     def release(self) -> None:
-        """Releases the lock; raises as `clear_lock`."""
+        """Releases the lock, as `clear_lock`, and raises as it does. OpenSHMEM 1.6, 9.13 (shmem_clear_lock)."""
         clear_lock(self._live())
 
     def destroy(self) -> None:
