@@ -26,6 +26,7 @@ from .api_table import (
     todo,
     wrong_docstring,
 )
+from .launcher.calls import public
 
 DATA = table()
 ROUTINES = [routine for section in DATA["section"] for routine in section["routines"]]
@@ -76,6 +77,13 @@ def test_what_is_absent_has_a_reason_and_is_no_routine():
         assert not names.intersection(group["names"])
     absent = [name for group in DATA["constant"] if group.get("absent") for name in group["names"]]
     assert not set(absent).intersection(constants(DATA))
+
+
+def test_what_needs_no_run_on_several_pes_is_a_function_and_has_a_reason():
+    functions = {name for name, _, _ in public(shmem)}
+    for group in DATA["unrecorded"]:
+        assert functions.issuperset(group["names"])
+        assert len(group["reason"].split()) > 3
 
 
 @pytest.mark.parametrize("text", [*DATA["shmem4py"]["functions"], *DATA["shmem4py"]["members"]])

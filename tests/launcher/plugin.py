@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from .cells import CHOICE, Cell, chosen, of_size
+from .coverage import Coverage
 from .job import Job, JobFailed
 from .on_rank import OnRank
 from .verdict import Verdict, merge
@@ -103,14 +104,17 @@ class Launcher(Ranks):
         self._job: Job | None = None
         self._files: dict[str, dict[str, None]] = {}  # in their order, each once
         self._broken: dict[str, list[str]] = {}
+        self._coverage = Coverage()
+        config.pluginmanager.register(self._coverage, "shmemu-coverage")
 
     def pytest_report_header(self) -> str:
         return f"cells: {', '.join(cell.name for cell in self.cells)}"
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        for item in session.items:
-            if found := cell_of(item):
-                self._files.setdefault(found.name, {})[str(item.path)] = None
+        chosen = {item: found for item in session.items if (found := cell_of(item))}
+        for item, found in chosen.items():
+            self._files.setdefault(found.name, {})[str(item.path)] = None
+        self._coverage.collected(session, chosen)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
@@ -134,7 +138,10 @@ class Launcher(Ranks):
             job = self._running(cell)
         except JobFailed as error:
             return Verdict("failed", text=f"the job {cell.name} did not start: {error}", crash="no job")
-        verdict = merge(job.run(item.nodeid, deadline_of(item)))
+        heard = job.run(item.nodeid, deadline_of(item))
+        verdict = merge(heard)
+        called = [name for report in heard.reports.values() for name in report.get("called", ())]
+        self._coverage.ran(item, cell, verdict.outcome, called)
         if verdict.ends_job:
             self._job = None
             job.kill()

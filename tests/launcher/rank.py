@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from .calls import Calls
 from .cells import Cell
 from .on_rank import Leak, OnRank
 from .wire import Message, Wire
@@ -31,6 +32,7 @@ class Resident:
         self.wire = wire
         self.cell = cell
         self.on_rank = OnRank(frees=False)
+        self.calls = Calls()
         self._errors: list[str] = []
         self._reports: list[pytest.TestReport] = []
         self._leaked: list[str] = []
@@ -38,6 +40,14 @@ class Resident:
     @pytest.hookimpl(trylast=True)
     def pytest_configure(self, config: pytest.Config) -> None:
         config.pluginmanager.unregister(name="terminalreporter")
+
+    def pytest_collectstart(self) -> None:
+        """The names that a test module binds when it is imported are wrapped already, if a conftest imports shmem."""
+        self._record()
+
+    def _record(self) -> None:
+        if self.cell.pes >= 2:
+            self.calls.install()
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.failed:
@@ -52,6 +62,7 @@ class Resident:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        self._record()
         items = {item.nodeid: item for item in session.items}
         self.wire.send(ready=len(items), errors=self._errors)
         for order in self.wire:
@@ -68,7 +79,7 @@ class Resident:
             return self._unknown(test)
         item.config.hook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
         item.ihook.pytest_runtest_protocol(item=item, nextitem=None)
-        return summary(item.nodeid, self._reports, self._leaked)
+        return {**summary(item.nodeid, self._reports, self._leaked), "called": self.calls.fresh()}
 
     def _unknown(self, test: str) -> Message:
         try:
