@@ -96,11 +96,11 @@ def test_a_whole_run_names_what_never_ran_and_fails(tmp_path: Path) -> None:
     ("arguments", "cells", "code"),
     [
         (["-k", "not refused"], "direct-2", 0),
-        (["test_some.py::test_of_calls"], "direct-2", 0),
+        (["test_other.py", "test_some.py::test_of_calls"], "direct-2", 0),
         (["test_some.py"], "direct-2", 0),
         (["--collect-only"], "direct-2", 0),
         ([], "direct-1", 0),
-        (["-k", "calls or fails", "test_other.py", "test_some.py"], "direct-2", 1),
+        ([], "direct-2", 1),
     ],
 )
 def test_a_part_of_the_suite_and_one_that_failed_are_not_judged(
