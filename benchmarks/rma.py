@@ -177,15 +177,15 @@ def run_rank(args: argparse.Namespace) -> int:
 
 
 def _many(args: argparse.Namespace) -> dict[str, list[float]]:
-    """Seconds of 256 puts of one word each, scattered over the target, and of the C loop that stores the same."""
+    """Seconds of 256 puts of one word each, and of the C loop that stores the same."""
     import shmem
 
     lib, me = bare.load(args.folder), shmem.my_pe()
-    words = shmem.zeros((MANY, 8), np.int64)
-    targets, sources = words[:, :1], np.arange(1, MANY + 1).reshape(MANY, 1)
+    words = shmem.zeros(2 * MANY, np.int64)
+    targets, sources = words[:MANY], np.arange(1, MANY + 1)
     pes = np.full(MANY, rma_shmem.OTHER)
     there = shmem.ptr(words, rma_shmem.OTHER)
-    addresses = there.ctypes.data + there.strides[0] * np.arange(MANY, dtype=np.uint64)
+    addresses = there.ctypes.data + 8 * np.arange(MANY, dtype=np.uint64)
 
     def ours() -> None:
         shmem.put_many(targets, sources, pes)
@@ -200,7 +200,7 @@ def _many(args: argparse.Namespace) -> dict[str, list[float]]:
             call()
         shmem.barrier_all()
         if me == rma_shmem.OTHER:
-            right = words[:, 0].tolist() == list(range(1, MANY + 1)) and not words[:, 1:].any()
+            right = targets.tolist() == list(range(1, MANY + 1)) and not words[MANY:].any()
             assert right, f"{name}: wrong words"
         shmem.barrier_all()
     timed = {name: _each(call, me, args.calls) for name, call in parties.items()}

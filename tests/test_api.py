@@ -106,6 +106,9 @@ def test_ours_takes_every_call_that_shmem4py_takes(text):
         ("f(a, b)", "f(a)", False),
         ("f(a)", "f(a, b=None)", False),
         ("f(a, **kwargs)", "f(a, **kwargs)", True),
+        ("f(a, *, timeout=None, **kwargs)", "f(a, **kwargs)", True),
+        ("f(a, *, timeout, **kwargs)", "f(a, **kwargs)", False),
+        ("f(a, *, timeout)", "f(a)", False),
     ],
 )
 def test_serving_is_taking_the_same_calls(ours, theirs, does):

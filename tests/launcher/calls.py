@@ -35,10 +35,9 @@ def public(module: Any) -> Iterator[tuple[str, Any, str]]:
     """
     for name in module.__all__:
         value = getattr(module, name)
-        if not isinstance(value, type):
-            if callable(value):
-                yield name, module, name
-        elif not issubclass(value, (BaseException, Enum)):
+        if inspect.isroutine(value):
+            yield name, module, name
+        elif isinstance(value, type) and not issubclass(value, (BaseException, Enum)):
             for attribute, member in vars(value).items():
                 inner = getattr(member, "__func__", member)
                 if not attribute.startswith("_") and inspect.isroutine(inner):
