@@ -32,9 +32,14 @@ class Place:
     count: int
 
 
-def address_of(array: Array) -> int:
-    """The address of an array's first element."""
+def _address_of(array: Array) -> int:
     return int(array.__array_interface__["data"][0])
+
+
+try:
+    from ._native._hot import address as address_of  # 0.1 us; NumPy's own way takes 1.5, and 30 for structured dtypes
+except ImportError:
+    address_of = _address_of
 
 
 def check_array(value: object, name: str, me: int) -> Array:
