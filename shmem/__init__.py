@@ -29,6 +29,23 @@ from .arrays import addr_accessible, array, calloc, empty, free, full, heap_stat
 from .barriers import barrier, barrier_all, sync, sync_all
 from .batch import Batch
 from .bootstrap import launched as _launched
+from .collectives import (
+    alltoall,
+    alltoalls,
+    and_reduce,
+    broadcast,
+    collect,
+    fcollect,
+    max_reduce,
+    min_reduce,
+    or_reduce,
+    prod_reduce,
+    reduce,
+    sum_exscan,
+    sum_inscan,
+    sum_reduce,
+    xor_reduce,
+)
 from .enums import *  # noqa: F403
 from .errors import *  # noqa: F403
 from .failure import install as _install
@@ -74,6 +91,18 @@ __all__ = [
     "put_nbi", "put_signal", "put_signal_nbi", "query_initialized", "query_thread", "quiet", "rc", "set_lock",
     "signal_add", "signal_fetch", "signal_set", "signal_wait_until", "spin", "sync", "sync_all", "test",
     "test_lines", "test_lock", "wait_until", "worker_barrier", "workers", "zeros",
+    "Batch", "Event", "HeapStats", "Lock", "Stream", "TEAM_INVALID", "TEAM_WORLD", "Team", "addr_accessible",
+    "alltoall", "alltoalls", "and_reduce", "array", "atomic_add", "atomic_and", "atomic_compare_swap",
+    "atomic_fetch", "atomic_fetch_add", "atomic_fetch_and", "atomic_fetch_inc", "atomic_fetch_or",
+    "atomic_fetch_xor", "atomic_inc", "atomic_or", "atomic_set", "atomic_swap", "atomic_xor", "barrier",
+    "barrier_all", "broadcast", "calloc", "clear_lock", "collect", "del_lock", "empty", "fcollect", "fence",
+    "finalize", "free", "full", "g", "get", "get_nbi", "global_exit", "heap_stats", "info_get_name",
+    "info_get_version", "init", "init_thread", "initialized", "malloc", "max_reduce", "min_reduce", "my_pe",
+    "n_pes", "new_lock", "ones", "or_reduce", "p", "pcontrol", "pe_accessible", "pe_quiet", "prod_reduce", "ptr",
+    "put", "put_nbi", "put_signal", "put_signal_nbi", "query_initialized", "query_thread", "quiet", "rc", "reduce",
+    "set_lock", "signal_add", "signal_fetch", "signal_set", "signal_wait_until", "spin", "sum_exscan",
+    "sum_inscan", "sum_reduce", "sync", "sync_all", "test", "test_lock", "wait_until", "worker_barrier", "workers",
+    "xor_reduce", "zeros",
     *_enums.__all__, *_errors.__all__,
 ]  # fmt: skip
 

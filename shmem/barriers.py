@@ -24,15 +24,21 @@ def arrive(pe: PE, members: Members, call: str, timeout: float | None = None) ->
 
     Raises SymmetryError on every member if their calls differ, ShmemTimeout naming who is missing, PeerDied.
     """
-    for dead in pe.fabric.dead(look=False):
-        if dead in members.pes:
-            check_reachable(pe, dead)
+    check_members(pe, members)
     check = fingerprint(call) if pe.settings.check_symmetry else 0
-    if _meet(pe, members, check, call, timeout) is Status.MISMATCH:
+    if meet(pe, members, check, call, timeout) is Status.MISMATCH:
         raise_differing(pe, members, call)
 
 
-def _meet(pe: PE, members: Members, check: int, call: str, timeout: float | None) -> Status:
+def check_members(pe: PE, members: Members) -> None:
+    """Raises PeerDied if one of them is known to be dead."""
+    for dead in pe.fabric.dead(look=False):
+        if dead in members.pes:
+            check_reachable(pe, dead)
+
+
+def meet(pe: PE, members: Members, check: int, call: str, timeout: float | None) -> Status:
+    """The barrier itself, with a fingerprint: OK or MISMATCH. Raises ShmemTimeout, PeerDied."""
     return until(
         pe,
         lambda seconds: pe.fabric.barrier(members, check, seconds),
@@ -53,9 +59,9 @@ def raise_differing(pe: PE, members: Members, call: str) -> None:
     """Exchanges the calls as text after a barrier found them to differ, and raises SymmetryError with them."""
     text = call.encode()[:510]
     pe.fabric.call_text(pe.me)[: len(text) + 1] = text + b"\0"
-    _meet(pe, members, 0, call, None)
+    meet(pe, members, 0, call, None)
     calls = {other: bytes(pe.fabric.call_text(other)).split(b"\0")[0].decode(errors="replace") for other in members.pes}
-    _meet(pe, members, 0, call, None)
+    meet(pe, members, 0, call, None)
     lines = "".join(f"\n  PE {other}: {made}" for other, made in calls.items())
     raise SymmetryError(f"the PEs made different collective calls:{lines}", calls=calls, pe=pe.me)
 

@@ -81,6 +81,7 @@ __all__ = [
 
 _SYMBOLS = {"==": CMP.EQ, "!=": CMP.NE, ">": CMP.GT, "<=": CMP.LE, "<": CMP.LT, ">=": CMP.GE}
 _COMPARISONS = {**_SYMBOLS, **{member.name.lower(): member for member in CMP}}
+_REDUCTIONS = {member.value: member for member in OP}
 _SIGNAL_OPS = {member.name.lower(): member for member in SIGNAL}
 
 
@@ -107,3 +108,15 @@ def signal_op(value: object) -> SIGNAL:
     if isinstance(value, str) and value.lower() in _SIGNAL_OPS:
         return _SIGNAL_OPS[value.lower()]
     raise ArgumentError(f"unknown signal operation {value!r}: use SIGNAL_SET, SIGNAL_ADD, 'set' or 'add'")
+
+
+def reduction(value: object) -> OP:
+    """The reduction meant by `value`: an OP, or 'and' 'or' 'xor' 'max' 'min' 'sum' 'prod'.
+
+    Raises ArgumentError for anything else, members of AMO included.
+    """
+    if type(value) is OP:
+        return value
+    if type(value) is str and value.lower() in _REDUCTIONS:
+        return _REDUCTIONS[value.lower()]
+    raise ArgumentError(f"unknown reduction {value!r}: use an OP_ constant, or one of {' '.join(_REDUCTIONS)}")

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from .fabric.interface import Heap
 
 POISON = 0xDB  # what freed memory is filled with, so that a stale view is noticed
+SLOTS = 64  # of teams, as in the C core
+_WORLD_HALF, _TEAM_HALF = 1 << 16, 1 << 13
+# Behind the heap of every PE: two halves for each slot, in which collectives show what they contribute.
+SCRATCH_BYTES = 2 * (_WORLD_HALF + (SLOTS - 1) * _TEAM_HALF)
 
 
 @dataclass(frozen=True)
@@ -99,6 +103,12 @@ class SymmetricHeap:
         strict: Literal["C", "F"] = "F" if order == "F" else "C"
         made: npt.NDArray[Any] = np.ndarray(shape, dtype, buffer=self.memory, offset=offset, order=strict)
         return made
+
+    def scratch(self, slot: int, half: int) -> tuple[int, int]:
+        """Offset and size in bytes of half 0 or 1 of what the collectives of a slot have behind the heap."""
+        if slot == 0:
+            return self.size + half * _WORLD_HALF, _WORLD_HALF
+        return self.size + 2 * _WORLD_HALF + (2 * slot - 2 + half) * _TEAM_HALF, _TEAM_HALF
 
     def stats(self) -> HeapStats:
         """Use of the heap now."""

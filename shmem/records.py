@@ -20,6 +20,8 @@ result or 0 |
 aux = address of a `LINES` descriptor |
 | POLL_LINES | wait for lines, take n bytes out | dst address, src own offset, n, value = flag, aux as above |
 | CAST | local: n elements of another dtype | dst, src address, n, flags = Cast |
+| REDUCE | fold arrays of several PEs, in order | dst address, n elements, width = Element, flags = Fold,
+value = number of terms, aux = address of the `TERM`s |
 """
 
 from __future__ import annotations
@@ -47,6 +49,7 @@ ROWS = np.dtype(
     ]
 )  # fmt: skip
 assert RECORD.itemsize == ROWS.itemsize == 64
+TERM = np.dtype([("pe", "i8"), ("offset", "u8")])  # of a REDUCE: elements in the heap of a PE; no terms give zeros
 # One own word (an offset in the heap), what it is compared with (as bits), and how: see `Fabric.wait`.
 CONDITION = np.dtype([("offset", "u8"), ("value", "u8"), ("kind", "u4"), ("cmp", "u4")])
 
@@ -91,6 +94,7 @@ class Op(IntEnum):
     PUT_LINES = 13
     POLL_LINES = 14
     CAST = 15
+    REDUCE = 16
 
 
 class Amo(IntEnum):
@@ -135,6 +139,39 @@ def cast_of(source: np.dtype[np.generic], target: np.dtype[np.generic]) -> Cast 
     """The conversion between two dtypes (native byte order), None where there is none."""
     names = [_CASTABLE.get(dtype.name, "") if dtype.isnative else "" for dtype in (source, target)]
     return Cast.__members__.get("_TO_".join(names))
+
+
+class Fold(IntEnum):
+    """What a REDUCE record does to the terms of an element."""
+
+    SUM = 0
+    PROD = 1
+    MIN = 2
+    MAX = 3
+    AND = 4
+    OR = 5
+    XOR = 6
+
+
+class Element(IntEnum):
+    """Types of the elements that a REDUCE record knows; the last two are summed in fp32 and rounded once."""
+
+    I8 = 0
+    U8 = 1
+    I16 = 2
+    U16 = 3
+    I32 = 4
+    U32 = 5
+    I64 = 6
+    U64 = 7
+    F32 = 8
+    F64 = 9
+    LONG_DOUBLE = 10
+    C64 = 11
+    C128 = 12
+    C_LONG_DOUBLE = 13
+    BF16 = 14
+    F16 = 15
 
 
 _KINDS = {np.dtype(code): kind for code, kind in zip(("i4", "u4", "i8", "u8", "f4", "f8"), Kind, strict=True)}

@@ -18,10 +18,11 @@ from .enums import MAJOR_VERSION, MINOR_VERSION, THREAD, VENDOR_STRING
 from .errors import ArgumentError, InvalidPE, StateError
 from .fabric.direct import DirectFabric
 from .fabric.interface import Members
-from .heap import Allocation, SymmetricHeap
+from .heap import SCRATCH_BYTES, Allocation, SymmetricHeap
 from .records import fingerprint
 
 if TYPE_CHECKING:
+    from .collectives.plans import LeftOff, Plan
     from .streams import Stream
 
 FINALIZE = "finalize()"
@@ -41,6 +42,8 @@ class PE:
     told_dead: set[int] = field(default_factory=set)  # deaths that a wait has reported already
     streams: list[Stream] = field(default_factory=list)  # open ones
     locks: dict[int, str] = field(default_factory=dict)  # "queued" or "held", by heap offset
+    plans: dict[object, Plan] = field(default_factory=dict)  # of collectives, by their arguments
+    left: dict[int, LeftOff] = field(default_factory=dict)  # collectives given up, by slot
 
     @property
     def me(self) -> int:
@@ -167,12 +170,12 @@ def _attach(settings: Settings, world: bootstrap.World, asked: int, given: bool)
     from ._native import _core
 
     head = int(_core.lib.sm_head_bytes())
-    nbytes = bootstrap.fitting_heap(world, asked, given, head)
+    nbytes = bootstrap.fitting_heap(world, asked, given, head + SCRATCH_BYTES)
     cores = len(os.sched_getaffinity(0))
     survive = settings.on_death == "survive"
     window = partial(bootstrap.shared_window, world)
     fabric = DirectFabric(world.me, world.n, window, cores, survive, ISA[settings.isa])
-    heap = SymmetricHeap(fabric, fabric.attach(nbytes), nbytes, settings.poison)
+    heap = SymmetricHeap(fabric, fabric.attach(nbytes + SCRATCH_BYTES), nbytes, settings.poison)
     if world.comm is not None:
         world.comm.Barrier()  # every header is ready before anybody looks at it
     note_shared_files(settings)

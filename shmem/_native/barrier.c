@@ -93,6 +93,13 @@ int sm_barrier_all(sm_pe *p, uint64_t call) {
     return status;
 }
 
+uint32_t sm_rounds(const sm_pe *p, int slot, int leader) { return atomic_load(&p->head[leader]->slots[slot].gen) >> 1; }
+
+int sm_unfinished(const sm_pe *p, int slot, uint64_t *call) {
+    *call = p->visits[slot].call;
+    return p->visits[slot].waiting || p->visits[slot].differed;
+}
+
 uint32_t sm_entered(const sm_pe *p, int pe, int slot) {
     return p->head[pe] ? atomic_load(&p->head[pe]->entered[slot]) : 0;
 }

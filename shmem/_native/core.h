@@ -15,7 +15,7 @@
 
 #define SM_BUCKETS 64
 #define SM_SLOTS 64
-#define SM_QUEUES 65                        /* the default context's and 64 others */
+#define SM_QUEUES 66                        /* the default context's, 64 others, and the collectives' own */
 #define SM_GRANULE 64                       /* bytes of heap that one bit of the live map stands for */
 #define SM_TEXT 512
 #define SM_MAGIC 0x73686d656d753031ull
@@ -27,7 +27,11 @@ enum { SM_I32, SM_U32, SM_I64, SM_U64, SM_F32, SM_F64 };
 enum { SM_AMO_FETCH, SM_AMO_SET, SM_AMO_ADD, SM_AMO_SWAP, SM_AMO_CSWAP, SM_AMO_AND, SM_AMO_OR, SM_AMO_XOR };
 enum {
     SM_NOP, SM_PUT, SM_GET, SM_PUT_STRIDED, SM_GET_STRIDED, SM_AMO, SM_PUT_SIGNAL, SM_FENCE, SM_QUIET, SM_WAIT,
-    SM_BARRIER, SM_COPY_ROWS, SM_REDUCE_ROWS, SM_PUT_LINES, SM_POLL_LINES, SM_CAST
+    SM_BARRIER, SM_COPY_ROWS, SM_REDUCE_ROWS, SM_PUT_LINES, SM_POLL_LINES, SM_CAST, SM_REDUCE
+};
+enum {                                      /* elements that a reduction knows */
+    SM_E_I8, SM_E_U8, SM_E_I16, SM_E_U16, SM_E_I32, SM_E_U32, SM_E_I64, SM_E_U64, SM_E_F32, SM_E_F64, SM_E_LONG,
+    SM_E_C64, SM_E_C128, SM_E_CLONG, SM_E_BF16, SM_E_F16
 };
 #define SM_STREAMING 0x80                   /* flag of put and copy records: bypass the cache */
 #define SM_NBI 0x40                         /* flag of get and AMO records: the result is there after a quiet */
@@ -76,6 +80,7 @@ struct sm_pe {
     char **heap;                            /* heap of each PE, NULL if out of reach */
     sm_head **head;
     uint64_t *live;                         /* one bit a granule */
+    uint64_t frees;                         /* blocks given back so far: what was worked out before is worth nothing */
     int any_dead;
     sm_visit visits[SM_SLOTS];              /* one barrier a slot at a time: threads meet in teams of their own */
     uint64_t posted[SM_QUEUES], completed[SM_QUEUES];   /* records put on each queue; up to which quiet has come */
@@ -104,5 +109,6 @@ int sm_exit_comes(void);                    /* the exit handler has MPI to end, 
 void sm_cast(const sm_op *op);
 void sm_put_lines(sm_pe *p, const sm_op *op);
 int sm_poll_lines(sm_pe *p, const sm_op *op, int64_t timeout_ns);
+int sm_reduce(sm_pe *p, const sm_op *op);
 
 #endif

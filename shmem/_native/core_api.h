@@ -29,6 +29,11 @@ typedef struct {
     uint32_t order, reader, group, runs;
     sm_cells cells[8];
 } sm_lines;
+/* One term of a reduction: elements in the heap of a PE. */
+typedef struct {
+    int64_t pe;
+    uint64_t offset;
+} sm_term;
 
 typedef struct {
     uint64_t sleeps, wakes, woken;      /* futex waits entered, wake calls made, waiters those calls woke */
@@ -93,6 +98,8 @@ int64_t sm_test_any(const sm_pe *p, const sm_condition *any, int64_t n);        
 int sm_barrier(sm_pe *p, int slot, int leader, int n, uint64_t call, int64_t timeout_ns);
 int sm_barrier_all(sm_pe *p, uint64_t call);
 uint32_t sm_entered(const sm_pe *p, int pe, int slot);       /* how many barriers of that slot a PE has entered */
+uint32_t sm_rounds(const sm_pe *p, int slot, int leader);    /* how many barriers of that leader's slot are complete */
+int sm_unfinished(const sm_pe *p, int slot, uint64_t *call); /* whether this PE has entered one and not left it; its call */
 char *sm_call_text(sm_pe *p, int pe);                        /* 512 bytes in a PE's header */
 
 /* Runs records [*done, n) of queue q in order; on SM_TIMEOUT and SM_INTERRUPTED call again to go on. */

@@ -119,6 +119,7 @@ int sm_find_dead(sm_pe *p) {
 
 void sm_mark_live(sm_pe *p, uint64_t off, uint64_t n, int live) {
     if (!n) return;
+    p->frees += !live;
     for (uint64_t g = off / SM_GRANULE, end = (off + n - 1) / SM_GRANULE; g <= end;) {
         if (g % 64 == 0 && g + 63 <= end) {
             p->live[g / 64] = live ? ~0ull : 0;

@@ -82,6 +82,7 @@ int sm_run(sm_pe *p, int q, sm_op *ops, int64_t n, int64_t *done, int64_t timeou
         case SM_PUT_LINES: sm_put_lines(p, op); break;
         case SM_POLL_LINES: status = sm_poll_lines(p, op, timeout_ns); break;
         case SM_CAST: sm_cast(op); break;
+        case SM_REDUCE: status = sm_reduce(p, op); break;
         default: status = SM_BAD_OP;
         }
         if (status) break;

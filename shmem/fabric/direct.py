@@ -109,6 +109,8 @@ class DirectFabric:
         self.caps = Caps(whole=8, in_order=True, wakes=True, clock="monotonic", peer_stores=lambda pe: True)
         self._window, self._cores, self._survive = window, cores, survive
         self._queues = list(range(CONTEXTS, 0, -1))  # free ones, the lowest last
+        self.inner = CONTEXTS + 1
+        self.frees = 0
         self.lib.sm_select_isa(isa)
 
     def attach(self, nbytes: int) -> DirectHeap:
@@ -183,12 +185,22 @@ class DirectFabric:
         """How many barriers of a slot a PE has entered: tells who is missing."""
         return int(self.lib.sm_entered(self.pe, pe, slot))
 
+    def rounds(self, members: Members) -> int:
+        """How many barriers of the leader's slot are complete."""
+        return int(self.lib.sm_rounds(self.pe, members.slot, members.pes[0]))
+
+    def unfinished(self, slot: int) -> int | None:
+        """The fingerprint of a barrier of a slot that this PE has entered and not left; None if there is none."""
+        call = self.ffi.new("uint64_t *")
+        return int(call[0]) if self.lib.sm_unfinished(self.pe, slot, call) else None
+
     def call_text(self, pe: int) -> Any:
         """The 512 bytes in a PE's header in which it shows its collective call after a mismatch."""
         return self.ffi.buffer(self.lib.sm_call_text(self.pe, pe), 512)
 
     def mark_live(self, offset: int, nbytes: int, live: bool) -> None:
         """Tells the C fronts which part of the heap is allocated."""
+        self.frees += not live
         self.lib.sm_mark_live(self.pe, offset, nbytes, live)
 
     def dead(self, *, look: bool) -> list[int]:

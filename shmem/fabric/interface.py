@@ -100,6 +100,8 @@ class Fabric(Protocol):
     caps: Caps
     me: int
     n: int
+    inner: int  # the queue of the collectives, which complete nothing of the program's contexts
+    frees: int  # how often a block of the heap was given back
 
     def attach(self, nbytes: int) -> Heap:
         """Gives every PE a heap of `nbytes`, zero and not touched. Collective; once, before anything else."""
@@ -134,6 +136,15 @@ class Fabric(Protocol):
         """Arrives at a barrier and waits for the others. `call` is the fingerprint of the collective call (0 is
         compared with nothing). After TIMEOUT or INTERRUPTED the same call goes on with it. Completes nothing.
         A slot holds one barrier at a time: threads of a PE meet in teams of their own."""
+
+    def entered(self, pe: int, slot: int) -> int:
+        """How many barriers of a slot a PE has entered: tells who is missing."""
+
+    def rounds(self, members: Members) -> int:
+        """How many barriers of these members are complete: the same for all that are in none."""
+
+    def unfinished(self, slot: int) -> int | None:
+        """The fingerprint of a barrier of a slot that this PE has entered and not left; None if there is none."""
 
     def close(self) -> None:
         """Ends this PE's use of the fabric. Arrays over the heap stay readable."""

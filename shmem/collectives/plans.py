@@ -1,0 +1,103 @@
+"""How a collective call runs: a plan, worked out once for its arguments, and run again whenever they come again.
+
+A plan is two arrays of operation records, one for each half of the scratch memory; the number of barriers that the
+team has behind it says which half a call uses. Nobody is ever two barriers ahead of another member, so what a half
+shows is not overwritten while anybody may still read it. All members count the same barriers, whatever call they were
+for and however it ended: that keeps them in step without a counter of its own.
+
+A call that is given up (ShmemTimeout, Ctrl-C) stays entered, as a barrier does: the same call again goes on with it,
+another one first waits for its barrier.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ..barriers import check_members, meet, missing, raise_differing
+from ..fabric.interface import Members, Status
+from ..records import Records
+from ..runtime import PE, current
+from ..waiting import until
+
+KEPT = 256  # plans
+
+After = Callable[[int, "float | None"], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """The records of one collective call of this PE, by half; `after` is what Python has left to do (half, timeout)."""
+
+    call: str
+    members: Members
+    records: tuple[Records, Records]
+    keep: tuple[object, ...] = ()  # memory that the records point into
+    after: After | None = None
+
+    def resume(self, half: int, at: int, status: int) -> None:
+        """Goes on where the C front stopped."""
+        pe = current()
+        if status == Status.MISMATCH:
+            raise_differing(pe, self.members, self.call)
+        _finish(pe, self, half, at, None)
+
+
+@dataclass(frozen=True)
+class LeftOff:
+    """Where a call was given up: the record, and how many barriers of its slot this PE had entered."""
+
+    plan: Plan
+    half: int
+    at: int
+    entered: int
+
+
+def remember(pe: PE, key: object, plan: Plan) -> None:
+    """Keeps a plan; the one unused for longest goes."""
+    pe.plans[key] = plan
+    if len(pe.plans) > KEPT:
+        pe.plans.pop(next(iter(pe.plans)), None)
+
+
+def recall(pe: PE, key: object) -> Plan | None:
+    """The plan kept for these arguments."""
+    plan = pe.plans.pop(key, None)
+    if plan is not None:
+        pe.plans[key] = plan
+    return plan
+
+
+def perform(pe: PE, plan: Plan, timeout: float | None) -> None:
+    """Runs a plan. Raises SymmetryError on every member if their calls differ, ShmemTimeout, PeerDied."""
+    members = plan.members
+    check_members(pe, members)
+    unfinished = pe.fabric.unfinished(members.slot)
+    if unfinished is not None:
+        left = pe.left.get(members.slot)
+        entered = pe.fabric.entered(pe.me, members.slot)
+        if left is not None and left.plan.call == plan.call and left.entered == entered:
+            _finish(pe, left.plan, left.half, left.at, timeout)
+            return
+        if meet(pe, members, unfinished, plan.call, timeout) is Status.MISMATCH:
+            raise_differing(pe, members, plan.call)
+    _finish(pe, plan, pe.fabric.rounds(members) & 1, 0, timeout)
+
+
+def _finish(pe: PE, plan: Plan, half: int, at: int, timeout: float | None) -> None:
+    ops, members = plan.records[half], plan.members
+
+    def step(seconds: float) -> Status:
+        nonlocal at
+        status, at = pe.fabric.submit(pe.fabric.inner, ops, at, seconds)
+        return status
+
+    try:
+        status = until(pe, step, lambda: f"all PEs in {plan.call}", lambda: missing(pe, members), timeout)
+    except BaseException:
+        pe.left[members.slot] = LeftOff(plan, half, at, pe.fabric.entered(pe.me, members.slot))
+        raise
+    if status is Status.MISMATCH:
+        raise_differing(pe, members, plan.call)
+    if plan.after is not None:
+        plan.after(half, timeout)
