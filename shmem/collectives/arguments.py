@@ -82,16 +82,17 @@ def run(name: str, plan: Plans, target: Any, source: Any, size: object, team: Te
         try:
             known = plan(pe, members)
         except ShmemError as problem:
-            refuse(pe, members, name, problem, timeout)
+            refuse(name, problem, team, timeout)
         if key is not None:
             remember(pe, key, known)
     perform(pe, known, timeout)
 
 
-def refuse(pe: PE, members: Members, name: str, problem: ShmemError, timeout: float | None) -> NoReturn:
+def refuse(name: str, problem: ShmemError, team: Team | None, timeout: float | None) -> NoReturn:
     """Raises `problem`, once the other members know of it."""
+    pe = current()
     try:
-        arrive(pe, members, f"{name}(refused: {problem})", timeout)
+        arrive(pe, members_of(pe, team), f"{name}(refused: {problem})", timeout)
     except SymmetryError as others:
         raise problem from others
     raise problem

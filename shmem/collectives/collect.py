@@ -35,7 +35,7 @@ def collect(
     """
 
     def plan(pe: PE, members: Members) -> Plan:
-        return _first(check(pe, "collect", members, target, source, size, (1, 1), varying=True))
+        return _first(check(pe, "collect", members, target, source, size, (0, 1), varying=True))
 
     run("collect", plan, target, source, size, team, timeout)
 

@@ -11,13 +11,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..enums import OP, OP_SUM, reduction
+from ..errors import ArgumentError
 from ..fabric.interface import Members
 from ..front import fronted
 from ..rma import _scatter as scatter
 from ..runtime import PE
 from ..teams import Team
 from ..views import Array, address_of
-from .arguments import Call, check, run
+from .arguments import Call, check, refuse, run
 from .folds import Folding, folding
 from .moves import steps
 from .plans import Plan
@@ -107,7 +108,10 @@ def reduce(
 
     op: an OP, or 'and' 'or' 'xor' 'max' 'min' 'sum' 'prod'; else as the routine of that name, `sum_reduce` and so on.
     """
-    kind = reduction(op)
+    try:
+        kind = reduction(op)
+    except ArgumentError as problem:
+        refuse("reduce", problem, team, timeout)
     _reduce(f"{kind.value}_reduce", kind, target, source, size, team, timeout)
 
 

@@ -18,6 +18,7 @@ Array = npt.NDArray[Any]
 
 INTEGERS = [np.dtype(f"{sign}{width}") for sign in "iu" for width in (1, 2, 4, 8)]
 FLOATS = [np.dtype(name) for name in ("e", "f", "d", "g")]
+LONG = (np.dtype("g"), np.dtype("G"))
 COMPLEX = [np.dtype(name) for name in ("F", "D", "G")]
 SMALL_FLOATS = [
     np.dtype(getattr(ml_dtypes, name))
@@ -53,7 +54,7 @@ def payload(dtype: np.dtype[Any], count: int, *seed: int) -> Array:
         return rng.integers(0, 2, count).astype(dtype)
     if dtype.kind == "U":
         return rng.integers(0x20, 0x7F, (count, dtype.itemsize // 4)).astype("u4").view(dtype).reshape(count)
-    if dtype.char in "gG":  # not any bits are a number
+    if dtype in LONG:  # not any bits are a number
         numbers = rng.standard_normal(count * (2 if dtype.kind == "c" else 1)).astype("g")
         if np.finfo("g").nmant == 63:  # x87: ten bytes and padding
             numbers.view(np.uint8).reshape(-1, numbers.itemsize)[:, 10:] = 0
@@ -65,7 +66,7 @@ def same(got: Array, wanted: Array) -> bool:
     """Whether two arrays have the same shape, dtype and bytes; of long doubles, whose elements have padding, values."""
     if got.shape != wanted.shape or got.dtype != wanted.dtype:
         return False
-    return np.array_equal(got, wanted) if got.dtype.char in "gG" else got.tobytes() == wanted.tobytes()
+    return np.array_equal(got, wanted) if got.dtype in LONG else got.tobytes() == wanted.tobytes()
 
 
 def peers() -> list[int]:

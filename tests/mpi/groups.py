@@ -1,0 +1,51 @@
+"""Teams for the tests of collectives, and what else those share."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import shmem
+from shmem.teams import Team
+
+from .data import Array
+
+# bytes: none, one, odd, about what small collectives share out (at any number of PEs), what goes in one piece, more
+SIZES = [0, 1, 7, 8191, 8192, 8193, 32768, 32769, 65535, 65536, 65537, 200001]
+
+
+def backwards() -> Team:
+    """All PEs, the last first."""
+    return Team(1, tuple(reversed(range(shmem.n_pes()))))
+
+
+def mine() -> Team:
+    """The team of this PE among two that share all PEs out, every second one each."""
+    me, n = shmem.my_pe(), shmem.n_pes()
+    return Team(2 + me % 2, tuple(range(me % 2, n, 2)))
+
+
+def alone() -> Team:
+    """This PE only."""
+    return Team(4, (shmem.my_pe(),))
+
+
+TEAMS = {"world": lambda: shmem.TEAM_WORLD, "backwards": backwards, "halves": mine, "alone": alone}
+
+
+def busy(round_: int) -> None:
+    """One PE after the other has something else to do."""
+    if round_ % shmem.n_pes() == shmem.my_pe():
+        np.sort(np.random.default_rng(round_).random(3000))
+
+
+def new(values: Array) -> Array:
+    """A symmetric array with these values; no barrier behind it."""
+    made = shmem.empty(values.shape, values.dtype)
+    made[...] = values
+    return made
+
+
+def free(*arrays: Array) -> None:
+    """Frees symmetric arrays."""
+    for array in arrays:
+        shmem.free(array)
