@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 POISON = 0xDB  # what freed memory is filled with, so that a stale view is noticed
 SLOTS = 64  # of teams, as in the C core
-_WORLD_HALF, _TEAM_HALF = 1 << 16, 1 << 13
+_WORLD_HALF, _TEAM_HALF = 1 << 15, 1 << 13
 # Behind the heap of every PE: two halves for each slot, in which collectives show what they contribute.
 SCRATCH_BYTES = 2 * (_WORLD_HALF + (SLOTS - 1) * _TEAM_HALF)
 

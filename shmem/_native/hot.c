@@ -339,6 +339,26 @@ static PyObject *meet_all(ARGS, int complete, uint64_t call) {
 static PyObject *hot_barrier_all(ARGS) { return meet_all(self, args, n, names, 1, barrier_call); }
 static PyObject *hot_sync_all(ARGS) { return meet_all(self, args, n, names, 0, sync_call); }
 
+#include "plans.h"
+
+#define COLLECTIVE(name, routine)                                               \
+    static PyObject *hot_##name(ARGS) {                                         \
+        int known;                                                              \
+        PyObject *result = replay(routine, args, n, names, &known);             \
+        if (!known) PYTHON;                                                     \
+        return result;                                                          \
+    }
+COLLECTIVE(broadcast, BROADCAST)
+COLLECTIVE(fcollect, FCOLLECT)
+COLLECTIVE(alltoall, ALLTOALL)
+COLLECTIVE(sum_reduce, SUM_REDUCE)
+COLLECTIVE(prod_reduce, PROD_REDUCE)
+COLLECTIVE(min_reduce, MIN_REDUCE)
+COLLECTIVE(max_reduce, MAX_REDUCE)
+COLLECTIVE(and_reduce, AND_REDUCE)
+COLLECTIVE(or_reduce, OR_REDUCE)
+COLLECTIVE(xor_reduce, XOR_REDUCE)
+
 /* ---- the module ---- */
 
 #define FRONT(name) {#name, hot_##name}
@@ -346,7 +366,9 @@ static const struct { const char *name; PyObject *(*call)(ARGS); } fronts[] = {
     FRONT(put), FRONT(get), {"put_nbi", hot_put}, FRONT(get_nbi), FRONT(p), FRONT(g), FRONT(put_signal),
     {"put_signal_nbi", hot_put_signal}, FRONT(signal_set), FRONT(signal_add), FRONT(signal_fetch),
     FRONT(signal_wait_until), FRONT(wait_until), FRONT(test), FRONT(fence), FRONT(quiet),
-    FRONT(barrier_all), FRONT(sync_all), FRONT(atomic_fetch),
+    FRONT(barrier_all), FRONT(sync_all), FRONT(broadcast), FRONT(fcollect), FRONT(alltoall), FRONT(sum_reduce),
+    FRONT(prod_reduce), FRONT(min_reduce), FRONT(max_reduce), FRONT(and_reduce), FRONT(or_reduce), FRONT(xor_reduce),
+    FRONT(atomic_fetch),
     FRONT(atomic_set), FRONT(atomic_add), FRONT(atomic_inc), FRONT(atomic_and), FRONT(atomic_or), FRONT(atomic_xor),
     FRONT(atomic_swap), FRONT(atomic_compare_swap), FRONT(atomic_fetch_add), FRONT(atomic_fetch_inc),
     FRONT(atomic_fetch_and), FRONT(atomic_fetch_or), FRONT(atomic_fetch_xor),
@@ -386,6 +408,7 @@ static PyObject *bind(PyObject *module, PyObject *args) {
     cmp_type = cmp, signal_type = sig;
     sm_select_isa(isa);
     barrier_call = barrier, sync_call = sync;
+    forget_plans();
     me = (sm_pe *)(uintptr_t)address;
     Py_RETURN_NONE;
 }
@@ -415,6 +438,7 @@ static PyObject *data_address(PyObject *module, PyObject *o) {
 static PyMethodDef methods[] = {
     {"front", make_front, METH_VARARGS, "front(name, function, doc, module) -> builtin, or None if there is none"},
     {"bind", bind, METH_VARARGS, "bind(address of sm_pe or 0, comparison type, signal type, isa, barrier_all's and sync_all's fingerprints)"},
+    {"learn", learn, METH_VARARGS, "learn(routine, target, source, root, size, plan, address, address, n): records to replay"},
     {"run_at", run_records, METH_VARARGS, "run_at(pe, queue, address, n, done, timeout_ns) -> (status, done)"},
     {"address", data_address, METH_O, "address of an array's first element"},
     {NULL, NULL, 0, NULL},

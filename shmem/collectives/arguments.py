@@ -75,7 +75,7 @@ def run(name: str, plan: Plans, target: Any, source: Any, size: object, team: Te
     """Runs a collective call: with the plan of an equal one before it, else with the one that `plan` makes."""
     pe = current()
     deadline(pe, timeout)
-    members = members_of(pe, team)
+    members = members_of(pe, team)  # the very object pe.members where no team was given
     key = _key(pe, name, members, target, source, size, extra)
     known = None if key is None else recall(pe, key)
     if known is None:
@@ -85,6 +85,8 @@ def run(name: str, plan: Plans, target: Any, source: Any, size: object, team: Te
             refuse(name, problem, team, timeout)
         if key is not None:
             remember(pe, key, known)
+    if key is not None and members is pe.members and known.after is None:
+        pe.fabric.learn(name, (target, source, extra[0] if extra else None, size), known)
     perform(pe, known, timeout)
 
 

@@ -14,6 +14,7 @@ from ..enums import OP, OP_SUM, reduction
 from ..errors import ArgumentError
 from ..fabric.interface import Members
 from ..front import fronted
+from ..records import Element, Fold
 from ..rma import _scatter as scatter
 from ..runtime import PE
 from ..teams import Team
@@ -33,24 +34,25 @@ def _reduce(
     def plan(pe: PE, members: Members) -> Plan:
         how = folding(source, op, name, pe.me)
         call = check(pe, name, members, target, source, size, (1, 1), in_place=True)
-        if how.element is not None and call.direct and call.nbytes > _limit(call):
-            return call.plan(lambda script: _shared_out(script, call, how))
-        return folded(call, how, range(call.n))
+        element = how.element
+        if element is None or not call.direct or call.nbytes <= _limit(call):
+            return folded(call, how, range(call.n))
+        return call.plan(lambda script: _shared_out(script, call, element, how.fold))
 
     run(name, plan, target, source, size, team, timeout)
 
 
 def _limit(call: Call) -> int:
     """Bytes up to which every PE reduces everything itself."""
-    return call.pe.heap.scratch(call.members.slot, 0)[1] // call.n
+    room = call.pe.heap.scratch(call.members.slot, 0)[1]
+    return min(room, call.pe.fabric.meet_bytes) // call.n
 
 
-def _shared_out(script: Script, call: Call, how: Folding) -> None:
+def _shared_out(script: Script, call: Call, element: Element, fold: Fold) -> None:
     """Every PE reduces its share of the elements, straight from all sources, and puts it into all targets.
 
     Nobody but the PE itself reads or writes its share of any array, so target may be source.
     """
-    assert how.element is not None
     pes, item, base = call.members.pes, call.source.itemsize, call.pe.heap.base
     per_line = max(1, 64 // item)
     first, last = (call.size * i // call.n // per_line * per_line for i in (call.me, call.me + 1))
@@ -60,7 +62,7 @@ def _shared_out(script: Script, call: Call, how: Folding) -> None:
         start = first * item + at
         terms = [Term(pe, call.what.offset + start) for pe in pes]
         address = base + call.to.offset + start
-        script.reduce(how.element, how.fold, address, nbytes // item, terms)
+        script.reduce(element, fold, address, nbytes // item, terms)
         for i in script.others()[1:]:
             script.put(pes[i], call.to.offset + start, address, nbytes)
     script.meet()

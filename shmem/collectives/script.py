@@ -61,6 +61,11 @@ class Script:
         return self.pe.heap.scratch(self.members.slot, 0)[1]
 
     @property
+    def small(self) -> int:
+        """Bytes that are better shown than read between two barriers."""
+        return min(self.room, self.pe.fabric.meet_bytes)
+
+    @property
     def shown(self) -> int:
         """Where in its heap each PE shows something until the next barrier but one."""
         return self.pe.heap.scratch(self.members.slot, self._half)[0]

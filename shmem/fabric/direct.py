@@ -111,6 +111,7 @@ class DirectFabric:
         self._queues = list(range(CONTEXTS, 0, -1))  # free ones, the lowest last
         self.inner = CONTEXTS + 1
         self.frees = 0
+        self.meet_bytes = 1 << 11 if n <= cores else 1 << 15  # with more PEs than cores a barrier means sleeping
         self.lib.sm_select_isa(isa)
 
     def attach(self, nbytes: int) -> DirectHeap:
@@ -150,6 +151,11 @@ class DirectFabric:
             self._address, q, self.hot.address(ops), len(ops), start, nanoseconds(timeout_s)
         )
         return Status(status), done
+
+    def learn(self, name: str, arguments: tuple[Any, Any, Any, Any], plan: Any) -> None:
+        """Lets the C front of a collective replay a plan for the same (target, source, root, size) on all PEs."""
+        first, second = plan.records
+        self.hot.learn(name, *arguments, plan, self.hot.address(first), self.hot.address(second), len(first))
 
     def executor(self) -> NativeExecutor:
         """A native thread."""

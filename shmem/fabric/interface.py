@@ -101,6 +101,7 @@ class Fabric(Protocol):
     me: int
     n: int
     inner: int  # the queue of the collectives, which complete nothing of the program's contexts
+    meet_bytes: int  # copying so many bytes takes about as long as a barrier
     frees: int  # how often a block of the heap was given back
 
     def attach(self, nbytes: int) -> Heap:
@@ -119,6 +120,10 @@ class Fabric(Protocol):
     def submit(self, q: int, ops: Records, start: int = 0, timeout_s: float = 0.0) -> tuple[Status, int]:
         """Posts records from `start` on. Returns the status and the number of the record at which it stopped:
         after TIMEOUT or INTERRUPTED (a WAIT or BARRIER record) the caller submits again from there."""
+
+    def learn(self, name: str, arguments: tuple[object, object, object, object], plan: object) -> None:
+        """A collective of all PEs with these (target, source, root, size) is this plan: a native front may
+        replay it. May do nothing."""
 
     def executor(self) -> Executor:
         """A new thread (or task) that runs records for a stream."""

@@ -10,7 +10,7 @@ from shmem.teams import Team
 from .data import Array
 
 # bytes: none, one, odd, about what small collectives share out (at any number of PEs), what goes in one piece, more
-SIZES = [0, 1, 7, 8191, 8192, 8193, 32768, 32769, 65535, 65536, 65537, 200001]
+SIZES = [0, 1, 7, 511, 513, 2047, 2048, 2049, 4097, 8192, 8193, 32767, 32768, 32769, 65537, 200001]
 
 
 def backwards() -> Team:

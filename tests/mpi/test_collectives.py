@@ -297,6 +297,39 @@ def test_a_freed_block_is_forgotten():
             shmem.fcollect(target, source)
 
 
+def test_the_same_memory_as_another_type_or_size():
+    """What is known of one call does not serve another on the same bytes."""
+    n, me = shmem.n_pes(), shmem.my_pe()
+    source, target = shmem.zeros(8, np.int64), shmem.zeros(8 * n, np.int64)
+    for round_ in range(4):
+        for dtype in (np.int64, np.float64, np.uint16, np.float32, np.complex64):
+            what, to = source.view(dtype), target.view(dtype)
+            what[...] = me + 1 + round_
+            shmem.sum_reduce(to[: what.size], what)
+            assert (to[: what.size] == sum(pe + 1 + round_ for pe in range(n))).all(), dtype
+            shmem.max_reduce(what, what) if dtype != np.complex64 else shmem.broadcast(what, what, n - 1)
+            assert (what == n + round_).all()
+        for size in (1, 3, None, 8):
+            source[...] = np.arange(8) + 100 * me + round_
+            target[...] = -1
+            shmem.barrier_all()
+            shmem.fcollect(target, source, size)
+            wanted = [i + 100 * pe + round_ for pe in range(n) for i in range(size or 8)]
+            assert target.tolist() == wanted + [-1] * (8 * n - len(wanted))
+    free(source, target)
+
+
+def test_more_calls_than_are_remembered():
+    n, me = shmem.n_pes(), shmem.my_pe()
+    source, target = shmem.zeros(600, np.int64), shmem.zeros(n, np.int64)
+    for round_ in range(2):
+        source[...] = np.arange(600) * (me + 1) + round_
+        for i in range(600):
+            shmem.fcollect(target, source[i : i + 1])
+            assert target.tolist() == [i * (pe + 1) + round_ for pe in range(n)]
+    free(source, target)
+
+
 def test_contexts_are_not_completed():
     """A collective completes nothing that the program has put."""
     source, target, other = shmem.zeros(1), shmem.zeros(shmem.n_pes()), shmem.zeros(1)
