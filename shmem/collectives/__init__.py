@@ -1,4 +1,4 @@
-"""Collective routines on teams (OpenSHMEM 1.6, 9.9): broadcast, collect, all to all, reductions, scans.
+"""Collective routines on teams (OpenSHMEM 1.6, 9.10): broadcast, collect, all to all, reductions, scans.
 
 Each is a plan of operation records (`plans`, `script`) that any fabric runs. What a PE contributes is shown in its
 scratch memory behind the heap, so that a call needs one barrier; large contiguous arrays are read where they are,

@@ -31,7 +31,7 @@ def collect(
     size: how many elements of source this PE gives, default all; may differ between PEs and be 0. target: at least the
     sum of all, disjoint from source. The sources may be different views. Arguments, what holds on return and
     errors otherwise as `broadcast`; every PE raises SizeMismatch if the target of one is too small, and then nothing
-    was moved. OpenSHMEM 1.6, 9.9 (shmem_collect).
+    was moved. OpenSHMEM 1.6, 9.10 (shmem_collect).
     """
 
     def plan(pe: PE, members: Members) -> Plan:

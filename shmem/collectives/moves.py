@@ -27,7 +27,7 @@ def broadcast(
     not completed. Every PE of the team has entered the call.
     Raises NotSymmetric, FreedBlock, DtypeError, SizeMismatch, LayoutError, InvalidPE, ArgumentError, TeamError;
     SymmetryError on every PE where the calls differ, ShmemTimeout naming who is missing, PeerDied.
-    OpenSHMEM 1.6, 9.9 (shmem_broadcast).
+    OpenSHMEM 1.6, 9.10 (shmem_broadcast).
     """
 
     def plan(pe: PE, members: Members) -> Plan:
@@ -78,7 +78,7 @@ def fcollect(
     """Puts `size` elements of `source` of every PE of a team one after the other into `target` on all of them.
 
     target: at least n_pes blocks of `size`, disjoint from source; block i comes from PE i of the team. Arguments, what
-    holds on return and errors as `broadcast`. OpenSHMEM 1.6, 9.9 (shmem_fcollect).
+    holds on return and errors as `broadcast`. OpenSHMEM 1.6, 9.10 (shmem_fcollect).
     """
 
     def plan(pe: PE, members: Members) -> Plan:
@@ -113,7 +113,7 @@ def alltoall(
     on PE j, where i is the sender.
 
     target, source: n_pes blocks of `size`, disjoint. size: default what source has, divided by n_pes. Arguments, what
-    holds on return and errors as `broadcast`; SizeMismatch if source can't be divided. OpenSHMEM 1.6, 9.9
+    holds on return and errors as `broadcast`; SizeMismatch if source can't be divided. OpenSHMEM 1.6, 9.10
     (shmem_alltoall).
     """
 
@@ -132,7 +132,7 @@ def alltoalls(
     """As `alltoall`, with elements that lie `tst` elements apart in target and `sst` apart in source.
 
     Element k of the block for PE j is source[(j * size + k) * sst]. target, source: C-contiguous or 1-D. tst, sst: from
-    1 up. size: default the smaller of the two strided counts, divided by n_pes. OpenSHMEM 1.6, 9.9 (shmem_alltoalls).
+    1 up. size: default the smaller of the two strided counts, divided by n_pes. OpenSHMEM 1.6, 9.10 (shmem_alltoalls).
     """
 
     def plan(pe: PE, members: Members) -> Plan:

@@ -127,7 +127,7 @@ def sum_reduce(
     float32, float64, long double and complex round at every addition in their own type; bfloat16, float16 and fp8 are
     added in float32 and rounded once at the end. target, source: as in `broadcast`; the same or disjoint. Raises as
     `broadcast`, and DtypeError on every PE for a dtype without addition, before anything moves.
-    OpenSHMEM 1.6, 9.9 (shmem_sum_reduce).
+    OpenSHMEM 1.6, 9.10 (shmem_sum_reduce).
     """
     _reduce("sum_reduce", OP.SUM, target, source, size, team, timeout)
 
@@ -137,7 +137,7 @@ def prod_reduce(
     target: Array, source: Array, size: int | None = None, team: Team | None = None, *, timeout: float | None = None
 ) -> None:
     """Multiplies, otherwise as `sum_reduce`; bools are and-ed. The four products of a complex one round each by itself
-    on every machine (NumPy's own fuse some where the CPU can). OpenSHMEM 1.6, 9.9 (shmem_prod_reduce)."""
+    on every machine (NumPy's own fuse some where the CPU can). OpenSHMEM 1.6, 9.10 (shmem_prod_reduce)."""
     _reduce("prod_reduce", OP.PROD, target, source, size, team, timeout)
 
 
@@ -146,7 +146,7 @@ def min_reduce(
     target: Array, source: Array, size: int | None = None, team: Team | None = None, *, timeout: float | None = None
 ) -> None:
     """The smallest of each element, NaN if any is NaN (NaT of times); otherwise as `sum_reduce`. DtypeError for
-    complex. OpenSHMEM 1.6, 9.9 (shmem_min_reduce)."""
+    complex. OpenSHMEM 1.6, 9.10 (shmem_min_reduce)."""
     _reduce("min_reduce", OP.MIN, target, source, size, team, timeout)
 
 
@@ -155,7 +155,7 @@ def max_reduce(
     target: Array, source: Array, size: int | None = None, team: Team | None = None, *, timeout: float | None = None
 ) -> None:
     """The largest of each element, NaN if any is NaN (NaT of times); otherwise as `sum_reduce`. DtypeError for
-    complex. OpenSHMEM 1.6, 9.9 (shmem_max_reduce)."""
+    complex. OpenSHMEM 1.6, 9.10 (shmem_max_reduce)."""
     _reduce("max_reduce", OP.MAX, target, source, size, team, timeout)
 
 
@@ -164,7 +164,7 @@ def and_reduce(
     target: Array, source: Array, size: int | None = None, team: Team | None = None, *, timeout: float | None = None
 ) -> None:
     """Bitwise and of integers or bools, otherwise as `sum_reduce`. DtypeError for all other dtypes.
-    OpenSHMEM 1.6, 9.9 (shmem_and_reduce)."""
+    OpenSHMEM 1.6, 9.10 (shmem_and_reduce)."""
     _reduce("and_reduce", OP.AND, target, source, size, team, timeout)
 
 
@@ -173,7 +173,7 @@ def or_reduce(
     target: Array, source: Array, size: int | None = None, team: Team | None = None, *, timeout: float | None = None
 ) -> None:
     """Bitwise or of integers or bools, otherwise as `sum_reduce`. DtypeError for all other dtypes.
-    OpenSHMEM 1.6, 9.9 (shmem_or_reduce)."""
+    OpenSHMEM 1.6, 9.10 (shmem_or_reduce)."""
     _reduce("or_reduce", OP.OR, target, source, size, team, timeout)
 
 
@@ -182,5 +182,5 @@ def xor_reduce(
     target: Array, source: Array, size: int | None = None, team: Team | None = None, *, timeout: float | None = None
 ) -> None:
     """Bitwise exclusive or of integers or bools, otherwise as `sum_reduce`. DtypeError for all other dtypes.
-    OpenSHMEM 1.6, 9.9 (shmem_xor_reduce)."""
+    OpenSHMEM 1.6, 9.10 (shmem_xor_reduce)."""
     _reduce("xor_reduce", OP.XOR, target, source, size, team, timeout)

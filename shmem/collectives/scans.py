@@ -30,7 +30,7 @@ def sum_inscan(
 ) -> None:
     """Adds `source` of the PEs of a team from 0 up to this one, element by element, into `target`.
 
-    Order, rounding, arguments and errors as `sum_reduce`. OpenSHMEM 1.6, 9.9 (shmem_sum_inscan).
+    Order, rounding, arguments and errors as `sum_reduce`. OpenSHMEM 1.6, 9.10 (shmem_sum_inscan).
     """
     _scan("sum_inscan", True, target, source, size, team, timeout)
 
@@ -40,6 +40,6 @@ def sum_exscan(
 ) -> None:
     """Adds `source` of the PEs of a team before this one, element by element, into `target`; zeros on PE 0.
 
-    Order, rounding, arguments and errors as `sum_reduce`. OpenSHMEM 1.6, 9.9 (shmem_sum_exscan).
+    Order, rounding, arguments and errors as `sum_reduce`. OpenSHMEM 1.6, 9.10 (shmem_sum_exscan).
     """
     _scan("sum_exscan", False, target, source, size, team, timeout)
