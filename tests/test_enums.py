@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from shmem import enums
-from shmem.enums import AMO, CMP, OP, SIGNAL, THREAD, comparison, signal_op
+from shmem.enums import AMO, CMP, OP, SIGNAL, THREAD, comparison, reduction, signal_op
 from shmem.errors import ArgumentError
 
 SYMBOLS = {"==": CMP.EQ, "!=": CMP.NE, ">": CMP.GT, "<=": CMP.LE, "<": CMP.LT, ">=": CMP.GE}
@@ -69,6 +69,18 @@ def test_comparison_refuses_anything_else(wrong):
 def test_signal_op_refuses_anything_else(wrong):
     with pytest.raises(ArgumentError, match="unknown signal operation"):
         signal_op(wrong)
+
+
+@pytest.mark.parametrize("member", OP)
+def test_reduction_takes_members_and_names(member):
+    for spelling in (member, member.name, member.value):
+        assert reduction(spelling) is member
+
+
+@pytest.mark.parametrize("wrong", [*AMO, *CMP, 0, True, None, "mean", "", b"sum", np.str_("sum"), []])
+def test_reduction_refuses_anything_else(wrong):
+    with pytest.raises(ArgumentError, match="unknown reduction"):
+        reduction(wrong)
 
 
 def test_everything_in_capitals_is_exported() -> None:

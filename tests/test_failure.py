@@ -17,7 +17,7 @@ from tests.launcher import processes
 from tests.launcher.program import Job, left_in_shm, run_job
 
 PROGRAMS = Path(__file__).parent / "failure_programs"
-PLACES = ("init", "barrier", "wait", "finalize", "end")
+PLACES = ("init", "barrier", "wait", "collective", "finalize", "end")
 WAYS = ("exception", "sys.exit", "SystemExit", "os._exit", "SIGKILL", "SIGSTOP", "skip", "other")
 LAUNCHERS = ("run", "mpiexec")
 # Nobody is told of these at once: the others' deadline is what ends the job.
@@ -48,7 +48,7 @@ def names_the_culprit(job: Job, place: str, way: str, n: int, launcher: str) -> 
     elif way == "other" and place != "wait":
         assert "SymmetryError" in job.text
         assert f"PE {last}: {'init(heap_size=2097152' if place == 'init' else 'zeros((3,), float64)'}" in job.text
-    elif way in SILENT and place in ("barrier", "finalize", "end"):
+    elif way in SILENT and place in ("barrier", "collective", "finalize", "end"):
         assert f"no arrival of PE {last}" in job.text
     elif launcher == "run" and way not in SILENT and way != "other":
         assert f"PE {last}" in job.text
@@ -125,7 +125,7 @@ def test_a_job_without_fault_ends_well(tmp_path: Path, n: int, launcher: str) ->
 
 
 @pytest.mark.parametrize("n", [2, 4])
-@pytest.mark.parametrize("place", ["barrier", "wait", "lines"])
+@pytest.mark.parametrize("place", ["barrier", "collective", "wait", "lines"])
 def test_survivors_are_told_and_go_on(tmp_path: Path, place: str, n: int) -> None:
     job = run_job(n, "run", tmp_path, str(PROGRAMS / "survives.py"), place, str(tmp_path), survive=True)
     last = n - 1

@@ -58,13 +58,14 @@ class Call:
         """Whether both sides are contiguous, so that no copy needs packing."""
         return self.to.count == 1 and self.what.count == 1
 
-    def plan(self, write: Callable[[Script], None], after: After | None = None) -> Plan:
-        """The plan whose records `write` puts into a script, for either half."""
+    def plan(self, write: Callable[[Script], None], after: After | None = None, *private: Array) -> Plan:
+        """The plan whose records `write` puts into a script, for either half; `private` arrays come with it."""
         scripts = [Script(self.pe, self.members, self.text, half) for half in (0, 1)]
         for script in scripts:
             write(script)
-        keep = (self.target, self.source, *scripts[0].keep, *scripts[1].keep)
-        return Plan(self.text, self.members, (scripts[0].records(), scripts[1].records()), keep, after)
+        keep = (self.target, self.source, *private, *scripts[0].keep, *scripts[1].keep)
+        records = scripts[0].records(), scripts[1].records()
+        return Plan(self.text, self.members, records, keep, after, sum(array.nbytes for array in private))
 
 
 Plans = Callable[[PE, Members], Plan]

@@ -46,7 +46,6 @@ def _first(call: Call) -> Plan:
     heads = np.zeros((call.n, 2), np.int64)
 
     def write(script: Script) -> None:
-        script.keep += [head, heads]
         script.put(call.pe.me, script.shown, address_of(head), head.nbytes)
         script.show(call.what, 0, min(call.nbytes, script.room - HEAD), HEAD)
         script.meet()
@@ -54,7 +53,7 @@ def _first(call: Call) -> Plan:
             script.fetch_private(pe, script.shown, address_of(heads[i]), head.nbytes)
         script.quiet()
 
-    return call.plan(write, lambda half, timeout: _rest(call, heads.copy(), half, timeout))
+    return call.plan(write, lambda half, timeout: _rest(call, heads.copy(), half, timeout), head, heads)
 
 
 def _rest(call: Call, heads: npt.NDArray[np.int64], half: int, timeout: float | None) -> None:

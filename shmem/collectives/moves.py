@@ -23,7 +23,7 @@ def broadcast(
     target, source: symmetric, one dtype (any of fixed size), the same arrays on all PEs, C-contiguous, 1-D with any
     step, or row blocks of 2-D arrays; two Fortran-contiguous ones are moved as their memory. Either the same or
     disjoint. root: a number of the team. size: elements, default all of source. team: default all PEs. timeout: seconds
-    of each wait, default SHMEMU_TIMEOUT_S. On return: target is written, source may be reused; puts of the program are
+    of the call, default SHMEMU_TIMEOUT_S. On return: target is written, source may be reused; puts of the program are
     not completed. Every PE of the team has entered the call.
     Raises NotSymmetric, FreedBlock, DtypeError, SizeMismatch, LayoutError, InvalidPE, ArgumentError, TeamError;
     SymmetryError on every PE where the calls differ, ShmemTimeout naming who is missing, PeerDied.

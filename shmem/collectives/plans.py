@@ -21,6 +21,7 @@ from ..runtime import PE, current
 from ..waiting import until
 
 KEPT = 256  # plans
+KEPT_BYTES = 1 << 19  # for each
 
 After = Callable[[int, "float | None"], None]
 
@@ -34,6 +35,7 @@ class Plan:
     records: tuple[Records, Records]
     keep: tuple[object, ...] = ()  # memory that the records point into
     after: After | None = None
+    private_bytes: int = 0  # that `after` or the records need besides the program's arrays
 
     def resume(self, half: int, at: int, status: int) -> None:
         """Goes on where the C front stopped."""
@@ -54,7 +56,9 @@ class LeftOff:
 
 
 def remember(pe: PE, key: object, plan: Plan) -> None:
-    """Keeps a plan; the one unused for longest goes."""
+    """Keeps a plan that takes no more than its share of memory; the one unused for longest goes."""
+    if plan.private_bytes + plan.records[0].nbytes > KEPT_BYTES:
+        return
     pe.plans[key] = plan
     if len(pe.plans) > KEPT:
         pe.plans.pop(next(iter(pe.plans)), None)

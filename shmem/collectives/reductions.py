@@ -76,6 +76,7 @@ def folded(call: Call, how: Folding, terms: Sequence[int]) -> Plan:
         return call.plan(
             lambda script: _gather(script, call, pes, gathered),
             lambda half, timeout: scatter(call.target, call.size, how.fold_rows(gathered)),
+            gathered,
         )
     element, packed = how.element, None if call.to.count == 1 else np.empty(call.size, call.target.dtype)
     address = call.pe.heap.base + call.to.offset if packed is None else address_of(packed)
@@ -89,7 +90,7 @@ def folded(call: Call, how: Folding, terms: Sequence[int]) -> Plan:
 
     if packed is None:
         return call.plan(write)
-    return call.plan(write, lambda half, timeout: scatter(call.target, call.size, packed))
+    return call.plan(write, lambda half, timeout: scatter(call.target, call.size, packed), packed)
 
 
 def _gather(script: Script, call: Call, pes: Sequence[int], gathered: Array) -> None:

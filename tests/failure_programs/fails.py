@@ -66,6 +66,7 @@ def wait(word: np.ndarray) -> None:
 PLACES = {
     "barrier": lambda word: shmem.barrier_all(),
     "wait": wait,
+    "collective": lambda word: shmem.sum_reduce(word, word),
     "finalize": lambda word: shmem.finalize(),
     "end": lambda word: sys.exit(0),
 }
@@ -90,6 +91,9 @@ def main() -> None:
         global words
         words = shmem.zeros(2, np.int64)
         last = shmem.n_pes() - 1
+        if WHERE == "collective":
+            for _ in range(2):  # the third call is replayed in C
+                shmem.sum_reduce(words[:1], words[:1])
         if shmem.my_pe() == last:
             shmem.wait_until(words[1:], "==", last)
             fail()

@@ -10,6 +10,9 @@ import numpy as np
 import pytest
 
 import shmem
+from shmem.fabric.interface import Status
+from shmem.records import Op
+from shmem.runtime import current
 
 from .data import DTYPES, dtype_id, payload, same
 from .groups import SIZES, TEAMS, busy, free, mine, new
@@ -262,6 +265,36 @@ def test_back_to_back_without_barriers(nbytes):
     free(source, target)
 
 
+@pytest.mark.mpi(min_size=2)
+@pytest.mark.parametrize("between", [0, 1])
+def test_what_is_shown_stays_while_anybody_may_read_it(between):
+    """PE 0 leaves the barrier of a call and fetches nothing until all others wait in the next call."""
+    n, me = shmem.n_pes(), shmem.my_pe()
+    pe = current()
+    source, target, waiting = shmem.zeros(1, np.int64), shmem.zeros(n, np.int64), shmem.zeros(1, np.uint64)
+    shmem.fcollect(target, source)
+    for _ in range(between):
+        shmem.barrier_all()
+    ops = next(reversed(pe.plans.values())).records[pe.fabric.rounds(pe.members) & 1]
+    meeting = [int(op) for op in ops["op"]].index(Op.BARRIER)
+    source[0] = 100 + me
+    if me:
+        shmem.fcollect(target, source)
+        source[0] = 200 + me
+        with pytest.raises(shmem.ShmemTimeout):
+            shmem.fcollect(target, source, timeout=0.01)
+        shmem.signal_add(waiting, 1, 0)
+    else:
+        assert pe.fabric.submit(pe.fabric.inner, ops[: meeting + 1], 0, 20.0)[0] is Status.OK
+        shmem.signal_wait_until(waiting, "==", n - 1)
+        assert pe.fabric.submit(pe.fabric.inner, ops, meeting + 1)[0] is Status.OK
+        assert target.tolist() == [100 + pe for pe in range(n)]
+        source[0] = 200
+    shmem.fcollect(target, source)
+    assert target.tolist() == [200 + pe for pe in range(n)]
+    free(source, target, waiting)
+
+
 def test_barriers_between_keep_all_pes_in_step():
     """Calls that use no scratch memory in any number between those that do, on two teams at once."""
     n, me = shmem.n_pes(), shmem.my_pe()
@@ -333,7 +366,7 @@ def test_more_calls_than_are_remembered():
 def test_contexts_are_not_completed():
     """A collective completes nothing that the program has put."""
     source, target, other = shmem.zeros(1), shmem.zeros(shmem.n_pes()), shmem.zeros(1)
-    fabric = shmem.runtime.current().fabric
+    fabric = current().fabric
     shmem.quiet()
     shmem.put(other, np.ones(1), shmem.my_pe())
     assert fabric.pending(0) == 1
