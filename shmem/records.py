@@ -6,7 +6,7 @@ same layout (`sm_op`). Offsets count bytes from the start of a heap, addresses a
 | op | what it does | fields |
 |---|---|---|
 | PUT | copy n bytes to a PE | pe, dst offset, src address, n; flags STREAMING |
-| GET | copy n bytes from a PE | pe, dst address, src offset, n; flags NBI |
+| GET | copy n bytes from a PE | pe, dst address, src offset, n; flags NBI, STREAMING |
 | PUT_STRIDED, GET_STRIDED | n blocks of `value` bytes | as above; aux = remote stride, local stride (two
 int32, bytes) |
 | AMO | atomic on one word | pe, dst offset, width 4 or 8, flags = Amo (and NBI), value, cond; src address of the
@@ -68,7 +68,7 @@ LINES = np.dtype(
 )  # fmt: skip
 assert LINES.itemsize == 48 + 32 * RUNS_MAX
 
-STREAMING = 0x80  # flag of PUT and COPY_ROWS: the bytes bypass the cache
+STREAMING = 0x80  # flag of PUT, GET and COPY_ROWS: the bytes bypass the cache
 NBI = 0x40  # flag of GET, GET_STRIDED and AMO: the result is needed only after a quiet
 
 Records = npt.NDArray[np.void]

@@ -33,7 +33,7 @@ enum {                                      /* elements that a reduction knows *
     SM_E_I8, SM_E_U8, SM_E_I16, SM_E_U16, SM_E_I32, SM_E_U32, SM_E_I64, SM_E_U64, SM_E_F32, SM_E_F64, SM_E_LONG,
     SM_E_C64, SM_E_C128, SM_E_CLONG, SM_E_BF16, SM_E_F16
 };
-#define SM_STREAMING 0x80                   /* flag of put and copy records: bypass the cache */
+#define SM_STREAMING 0x80                   /* flag of put, get and copy records: bypass the cache */
 #define SM_NBI 0x40                         /* flag of get and AMO records: the result is there after a quiet */
 
 /* `sleepers` counts those that sleep on `seq`, and SM_MANY for each that awaits words of several buckets and sleeps on

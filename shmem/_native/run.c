@@ -27,6 +27,13 @@ static void run_put(sm_pe *p, const sm_op *op, int *open_stores) {
     if (op->n <= 8) sm_wake(p, op->pe, op->dst, op->n);
 }
 
+static void run_get(sm_pe *p, const sm_op *op, int *open_stores) {
+    int streaming = (op->flags & SM_STREAMING) || op->n >= p->streaming_bytes;
+    atomic_thread_fence(memory_order_acquire);
+    sm_copy((void *)(uintptr_t)op->dst, p->heap[op->pe] + op->src, op->n, streaming);
+    *open_stores |= streaming;
+}
+
 static void run_strided(sm_pe *p, const sm_op *op) {
     int64_t there = (int32_t)(op->aux & 0xffffffff), here = (int32_t)(op->aux >> 32);
     if (op->op == SM_PUT_STRIDED) {
@@ -59,14 +66,14 @@ int sm_run(sm_pe *p, int q, sm_op *ops, int64_t n, int64_t *done, int64_t timeou
     for (; i < n && !status; i++) {
         const sm_op *op = &ops[i];
         if (is_pending(op)) sm_post(p, q, 1);
-        if (open_stores && op->op != SM_PUT && op->op != SM_COPY_ROWS) {
+        if (open_stores && op->op != SM_PUT && op->op != SM_GET && op->op != SM_COPY_ROWS) {
             sm_close_stores();
             open_stores = 0;
         }
         switch (op->op) {
         case SM_NOP: break;
         case SM_PUT: run_put(p, op, &open_stores); break;
-        case SM_GET: sm_get(p, op->pe, (void *)(uintptr_t)op->dst, op->src, op->n); break;
+        case SM_GET: run_get(p, op, &open_stores); break;
         case SM_PUT_STRIDED:
         case SM_GET_STRIDED: run_strided(p, op); break;
         case SM_AMO: run_amo(p, op); break;

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..fabric.interface import Members
-from ..records import NBI, RECORD, TERM, Element, Fold, Op, Records, fingerprint, strides
+from ..records import NBI, RECORD, STREAMING, TERM, Element, Fold, Op, Records, fingerprint, strides
 from ..runtime import PE
 from ..views import Place, address_of
 
@@ -52,6 +52,7 @@ class Script:
         self.me = members.pes.index(pe.me)
         self.keep: list[object] = []
         self._half = half
+        self._streaming = 0
         self._check = fingerprint(call) if pe.settings.check_symmetry else 0
         self._rows: list[tuple[int, ...]] = []
 
@@ -69,6 +70,10 @@ class Script:
     def shown(self) -> int:
         """Where in its heap each PE shows something until the next barrier but one."""
         return self.pe.heap.scratch(self.members.slot, self._half)[0]
+
+    def read_in_place(self, nbytes: int) -> None:
+        """From here on copies are between arrays, of so many bytes in all: past the cache where they would fill it."""
+        self._streaming = STREAMING if nbytes >= self.pe.fabric.bulk_bytes else 0
 
     def others(self) -> list[int]:
         """All members as positions in the team, beginning with this PE."""
@@ -102,7 +107,7 @@ class Script:
         ends = (here.offset, there) if op is Op.GET else (there, here.offset)
         if here.count == 1:
             if here.block:
-                self._add(op, flags, 0, pe, *ends, here.block)
+                self._add(op, flags | self._streaming, 0, pe, *ends, here.block)
             return
         strided = Op.GET_STRIDED if op is Op.GET else Op.PUT_STRIDED
         self._add(strided, flags, 0, pe, *ends, here.count, here.block, 0, strides(here.block, here.stride))
