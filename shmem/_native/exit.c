@@ -76,6 +76,7 @@ static int wait_for_peers(void) {
     if (status == SM_MISMATCH) {            /* the peers report it: show them this PE's call (shmem/barriers.py) */
         snprintf(leave.pe->head[leave.pe->me]->text, SM_TEXT, "finalize() at the end of the program");
         if (meet(0) == SM_OK) meet(0);
+        sleep(2);                           /* one that has printed it aborts the job; this PE only if none does */
     } else {
         uint32_t mine = sm_entered(leave.pe, leave.pe->me, 0);
         fprintf(stderr, "PE %d: waited %.0f s for all PEs in finalize() at the end of the program; no arrival of PE",
