@@ -100,7 +100,7 @@ static void at_exit(int status, void *unused) {
     }
     leave.finalized(&ended);
     if (!status && leave.text) fputs(leave.text, stderr);
-    if (ended) return;                      /* by the program; Open MPI takes the shared window away with it */
+    if (ended) return;                      /* by the program, and so by all PEs: nobody is left to meet or to abort */
     if (leave.pe && leave.pe->survive && (status || sm_find_dead(leave.pe))) {
         sm_set_alive(leave.pe, status ? SM_DEAD : SM_ENDED);
         return;                             /* no MPI call after a death */
