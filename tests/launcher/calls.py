@@ -40,7 +40,8 @@ def public(module: Any) -> Iterator[tuple[str, Any, str]]:
         elif isinstance(value, type) and not issubclass(value, (BaseException, Enum)):
             for attribute, member in vars(value).items():
                 inner = getattr(member, "__func__", member)
-                if not attribute.startswith("_") and inspect.isroutine(inner):
+                called = inspect.isfunction(inner) or inspect.isbuiltin(inner)  # a cached property has no call
+                if not attribute.startswith("_") and called:
                     yield f"{name}.{attribute}", value, attribute
 
 
