@@ -127,8 +127,9 @@ def sum_reduce(
 
     The order is fixed: the value of PE 0 of the team, then one PE after the other. Integers wrap, bools are or-ed.
     float32, float64, long double and complex round at every addition in their own type; bfloat16, float16 and fp8 are
-    added in float32 and rounded once at the end. target, source: as in `broadcast`; the same or disjoint. Raises as
-    `broadcast`, and DtypeError on every PE for a dtype without addition, before anything moves.
+    added in float32 and rounded once at the end. target, source: as in `broadcast`; the same or disjoint. On return:
+    target is written, source may be reused. Raises as `broadcast`, and DtypeError on every PE for a dtype without
+    addition, before anything moves.
     OpenSHMEM 1.6, 9.10 (shmem_sum_reduce).
     """
     _reduce("sum_reduce", OP.SUM, target, source, size, team, timeout)
