@@ -23,8 +23,10 @@ from .views import Array, address_of, check_target, scalar_bits, word_at
 _FLOATS = (Amo.FETCH, Amo.SET, Amo.SWAP)
 
 
-def _atomic(op: Amo, target: Array, pe: int, ctx: object, value: object = 1, cond: object = 0) -> Any:
-    """One AMO record; returns the old value as a Python number."""
+def _atomic(
+    op: Amo, target: Array, pe: int, ctx: object, value: object = 1, cond: object = 0, *, fetch: bool = True
+) -> Any:
+    """One AMO record; returns the old value as a Python number, if it is to `fetch` that: else it is not complete."""
     here = current()
     q, there = check_context(ctx), reach(here, pe)
     place, kind = word_at(here, target, f"atomic {op.name.lower()}")
@@ -38,9 +40,9 @@ def _atomic(op: Amo, target: Array, pe: int, ctx: object, value: object = 1, con
         "value": 0 if op is Amo.FETCH else scalar_bits(value, dtype, here.me),
         "cond": scalar_bits(cond, dtype, here.me) if op is Amo.COMPARE_SWAP else 0,
     }
-    here.fabric.submit(
-        q, record(Op.AMO, pe=there, dst=place.offset, src=address_of(old), width=dtype.itemsize, flags=op, **fields)
-    )
+    result = address_of(old) if fetch else 0
+    one = record(Op.AMO, pe=there, dst=place.offset, src=result, width=dtype.itemsize, flags=op, **fields)
+    here.fabric.submit(q, one)
     return old[0].item()
 
 
@@ -59,7 +61,7 @@ def atomic_set(target: Array, value: object, pe: int, ctx: object = None) -> Non
 
     Raises as `atomic_fetch`, OverflowError for a value out of range. OpenSHMEM 1.6, 9.7 (shmem_atomic_set).
     """
-    _atomic(Amo.SET, target, pe, ctx, value)
+    _atomic(Amo.SET, target, pe, ctx, value, fetch=False)
 
 
 @fronted
@@ -68,7 +70,7 @@ def atomic_add(target: Array, value: object, pe: int, ctx: object = None) -> Non
 
     Raises as `atomic_set`. OpenSHMEM 1.6, 9.7 (shmem_atomic_add).
     """
-    _atomic(Amo.ADD, target, pe, ctx, value)
+    _atomic(Amo.ADD, target, pe, ctx, value, fetch=False)
 
 
 @fronted
@@ -77,7 +79,7 @@ def atomic_inc(target: Array, pe: int, ctx: object = None) -> None:
 
     Raises as `atomic_fetch`. OpenSHMEM 1.6, 9.7 (shmem_atomic_inc).
     """
-    _atomic(Amo.ADD, target, pe, ctx)
+    _atomic(Amo.ADD, target, pe, ctx, fetch=False)
 
 
 @fronted
@@ -86,7 +88,7 @@ def atomic_and(target: Array, value: object, pe: int, ctx: object = None) -> Non
 
     Raises as `atomic_set`. OpenSHMEM 1.6, 9.7 (shmem_atomic_and).
     """
-    _atomic(Amo.AND, target, pe, ctx, value)
+    _atomic(Amo.AND, target, pe, ctx, value, fetch=False)
 
 
 @fronted
@@ -95,7 +97,7 @@ def atomic_or(target: Array, value: object, pe: int, ctx: object = None) -> None
 
     Raises as `atomic_set`. OpenSHMEM 1.6, 9.7 (shmem_atomic_or).
     """
-    _atomic(Amo.OR, target, pe, ctx, value)
+    _atomic(Amo.OR, target, pe, ctx, value, fetch=False)
 
 
 @fronted
@@ -104,7 +106,7 @@ def atomic_xor(target: Array, value: object, pe: int, ctx: object = None) -> Non
 
     Raises as `atomic_set`. OpenSHMEM 1.6, 9.7 (shmem_atomic_xor).
     """
-    _atomic(Amo.XOR, target, pe, ctx, value)
+    _atomic(Amo.XOR, target, pe, ctx, value, fetch=False)
 
 
 @fronted
