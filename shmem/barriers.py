@@ -12,7 +12,7 @@ from .fabric.interface import Level, Members, Status
 from .front import fronted
 from .records import fingerprint
 from .runtime import PE, current
-from .teams import Team, resolve
+from .teams import Team, checked, resolve
 from .waiting import check_reachable, until
 
 BARRIER_ALL = "barrier_all()"
@@ -45,6 +45,7 @@ def meet(pe: PE, members: Members, check: int, call: str, timeout: float | None)
         lambda: f"all PEs in {call}",
         lambda: missing(pe, members),
         timeout,
+        members.pes,
     )
 
 
@@ -113,6 +114,14 @@ def sync(team: Team | None = None, *, timeout: float | None = None) -> None:
     pe = current()
     pe.fabric.fence(0)
     arrive(pe, members_of(pe, team), "sync()", timeout)
+
+
+def team_sync(team: Team, *, timeout: float | None = None) -> None:
+    """Waits for all PEs of a team. Completes no transfers; local stores made before are visible after.
+
+    Errors as `barrier_all`, and TeamError for an invalid team. OpenSHMEM 1.6, 9.9 (shmem_team_sync).
+    """
+    sync(checked(team), timeout=timeout)
 
 
 def members_of(pe: PE, team: Team | None) -> Members:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import NoReturn
 
 import numpy as np
@@ -33,17 +33,19 @@ def until(
     awaited: Callable[[], str],
     seen: Callable[[], object],
     timeout: float | None,
+    needs: Collection[int] | None = None,
 ) -> Status:
     """Repeats a blocking step until it is OK or MISMATCH, and returns that.
 
-    Raises ShmemTimeout past the deadline and PeerDied when a death becomes known that no call reported before.
+    needs: the PEs whose death it can't outlive, None = all. Raises ShmemTimeout past the deadline and PeerDied when a
+    death of one of them becomes known that no call reported before.
     """
     limit = deadline(pe, timeout)
-    if any(dead not in pe.told_dead for dead in pe.fabric.dead(look=False)):  # a C front may have found it
+    if any(dead not in pe.told_dead for dead in _dead(pe, needs)):  # a C front may have found it
         status = step(0.0)
         if status in (Status.OK, Status.MISMATCH):
             return status
-        raise_dead(pe, awaited())
+        raise_dead(pe, awaited(), needs)
     start = time.monotonic()
     noticed = False
     while True:
@@ -52,7 +54,7 @@ def until(
         if status in (Status.OK, Status.MISMATCH):
             return status
         if status is Status.DIED:
-            raise_dead(pe, awaited())
+            raise_dead(pe, awaited(), needs)
         waited = time.monotonic() - start
         if waited >= limit:
             raise_timeout(pe, awaited(), seen(), waited)
@@ -79,9 +81,13 @@ def raise_timeout(pe: PE, awaited: str, seen: object, waited_s: float) -> NoRetu
     )  # fmt: skip
 
 
-def raise_dead(pe: PE, what: str) -> NoReturn:
-    """Raises PeerDied for a dead PE, first for one that no call has reported yet."""
-    dead = pe.fabric.dead(look=False)
+def _dead(pe: PE, needs: Collection[int] | None) -> list[int]:
+    return [dead for dead in pe.fabric.dead(look=False) if needs is None or dead in needs]
+
+
+def raise_dead(pe: PE, what: str, needs: Collection[int] | None = None) -> NoReturn:
+    """Raises PeerDied for a dead PE (of `needs`), first for one that no call has reported yet."""
+    dead = _dead(pe, needs)
     lost = next((d for d in dead if d not in pe.told_dead), dead[0])
     pe.told_dead.add(lost)
     raise PeerDied(f"PE {lost} died while PE {pe.me} waited for {what}", lost_pe=lost, how=HOW, pe=pe.me)

@@ -5,9 +5,20 @@
 #include "core.h"
 
 #include <errno.h>
+#include <stdlib.h>
+#include <string.h>
 
 
 #define CAP_NS 100000000
+
+/* Whether a PE that the barrier needs is dead. */
+static int member_died(sm_pe *p, const sm_visit *v) {
+    const uint8_t *members = p->members[v - p->visits];
+    if (!sm_find_dead(p)) return 0;
+    for (int i = 0; i < p->n; i++)
+        if ((!members || members[i]) && sm_alive(p, i) == SM_DEAD) return 1;
+    return 0;
+}
 
 /* The state of the barrier that this PE has entered: a released one can't advance again before this PE arrives. */
 static int released(sm_visit *v, sm_slot *s, int *status) {
@@ -25,14 +36,14 @@ static int wait_released(sm_pe *p, sm_visit *v, sm_slot *s, int64_t timeout_ns) 
         sm_pause();
     }
     int64_t now = sm_now_ns(), end = timeout_ns > INT64_MAX - now ? INT64_MAX : now + timeout_ns, entered = now, looked = now;
-    if (p->survive && sm_find_dead(p)) return SM_DIED;
+    if (p->survive && member_died(p, v)) return SM_DIED;
     atomic_fetch_add(&s->sleepers, 1);
     while (!released(v, s, &status)) {
         now = sm_now_ns();
         if (now >= end) break;
         if (p->survive && now - looked >= CAP_NS / 2) {
             looked = now;
-            if (sm_find_dead(p)) { status = SM_DIED; break; }
+            if (member_died(p, v)) { status = SM_DIED; break; }
         }
         if (now - entered >= CAP_NS) {      /* Python looks for signals that came between two sleeps */
             status = SM_INTERRUPTED;
@@ -103,3 +114,18 @@ int sm_unfinished(const sm_pe *p, int slot, uint64_t *call) {
 uint32_t sm_entered(const sm_pe *p, int pe, int slot) {
     return p->head[pe] ? atomic_load(&p->head[pe]->entered[slot]) : 0;
 }
+
+int sm_team(sm_pe *p, int slot, const int32_t *pes, int n) {
+    uint8_t *members = calloc((size_t)p->n, 1);
+    if (!members) return -1;
+    for (int i = 0; i < n; i++) members[pes[i]] = 1;
+    free(p->members[slot]);
+    p->members[slot] = members;
+    memset(&p->visits[slot], 0, sizeof p->visits[slot]);
+    atomic_store(&p->head[p->me]->entered[slot], 0);    /* members' counts are compared to see who is missing */
+    return 0;
+}
+
+void sm_note(sm_pe *p, int slot, uint64_t value) { atomic_store(&p->head[p->me]->notes[slot], value); }
+
+uint64_t sm_noted(const sm_pe *p, int pe, int slot) { return p->head[pe] ? atomic_load(&p->head[pe]->notes[slot]) : 0; }

@@ -63,6 +63,7 @@ typedef struct {
     sm_bucket buckets[SM_BUCKETS];
     sm_slot slots[SM_SLOTS];
     _Atomic uint32_t entered[SM_SLOTS];
+    _Atomic uint64_t notes[SM_SLOTS];       /* a word for the members of each slot's team, see sm_note */
     char text[SM_TEXT];
 } sm_head;
 
@@ -83,6 +84,7 @@ struct sm_pe {
     uint64_t frees;                         /* blocks given back so far: what was worked out before is worth nothing */
     int any_dead;
     sm_visit visits[SM_SLOTS];              /* one barrier a slot at a time: threads meet in teams of their own */
+    uint8_t *members[SM_SLOTS];             /* of each slot's team, a byte a PE; NULL: all PEs */
     uint64_t posted[SM_QUEUES], completed[SM_QUEUES];   /* records put on each queue; up to which quiet has come */
     _Atomic uint64_t sleeps, wakes, woken, missed;
 };

@@ -102,6 +102,12 @@ uint32_t sm_rounds(const sm_pe *p, int slot, int leader);    /* how many barrier
 int sm_unfinished(const sm_pe *p, int slot, uint64_t *call); /* whether this PE has entered one and not left it; its call */
 char *sm_call_text(sm_pe *p, int pe);                        /* 512 bytes in a PE's header */
 
+/* A slot for a new team: nobody may be in a barrier of the slot's last team, and the members' first barrier must come
+ * after every member's sm_team. 0, or -1: no memory. sm_note shows a word to the other members of a slot's team. */
+int sm_team(sm_pe *p, int slot, const int32_t *pes, int n);
+void sm_note(sm_pe *p, int slot, uint64_t value);
+uint64_t sm_noted(const sm_pe *p, int pe, int slot);
+
 /* Runs records [*done, n) of queue q in order; on SM_TIMEOUT and SM_INTERRUPTED call again to go on. */
 int sm_run(sm_pe *p, int q, sm_op *ops, int64_t n, int64_t *done, int64_t timeout_ns);
 

@@ -55,6 +55,7 @@ sm_pe *sm_open(int me, int n, const uint64_t *segments, uint64_t heap_bytes, int
 void sm_close(sm_pe *p) {
     if (!p) return;
     if (p->live) munmap(p->live, map_bytes(p));
+    for (int slot = 0; slot < SM_SLOTS; slot++) free(p->members[slot]);
     free(p->heap);
     free(p->head);
     free(p);

@@ -187,6 +187,19 @@ class DirectFabric:
         leader, n = members.pes[0], len(members.pes)
         return Status(self.lib.sm_barrier(self.pe, members.slot, leader, n, call, nanoseconds(timeout_s)))
 
+    def team(self, members: Members) -> None:
+        """Tells the core whose death a barrier of the slot can't outlive."""
+        if self.lib.sm_team(self.pe, members.slot, list(members.pes), len(members.pes)):
+            raise MemoryError("no memory for the members of a team")
+
+    def show(self, slot: int, value: int) -> None:
+        """A word in the own header."""
+        self.lib.sm_note(self.pe, slot, value)
+
+    def shown(self, pe: int, slot: int) -> int:
+        """A word in a PE's header."""
+        return int(self.lib.sm_noted(self.pe, pe, slot))
+
     def entered(self, pe: int, slot: int) -> int:
         """How many barriers of a slot a PE has entered: tells who is missing."""
         return int(self.lib.sm_entered(self.pe, pe, slot))

@@ -151,5 +151,16 @@ class Fabric(Protocol):
     def unfinished(self, slot: int) -> int | None:
         """The fingerprint of a barrier of a slot that this PE has entered and not left; None if there is none."""
 
+    def team(self, members: Members) -> None:
+        """Prepares the slot of a new team at this PE, one of its members: nobody is in a barrier of its last team, and
+        the first of this one comes after all members have called this."""
+
+    def show(self, slot: int, value: int) -> None:
+        """Shows a word of 64 bits to the other members of a slot's team, until the next one; a barrier makes it
+        visible."""
+
+    def shown(self, pe: int, slot: int) -> int:
+        """The word that a member of a slot's team shows."""
+
     def close(self) -> None:
         """Ends this PE's use of the fabric. Arrays over the heap stay readable."""
