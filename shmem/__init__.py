@@ -26,7 +26,7 @@ from .amo import (
     atomic_xor,
 )
 from .arrays import addr_accessible, array, calloc, empty, free, full, heap_stats, malloc, ones, ptr, zeros
-from .barriers import barrier, barrier_all, sync, sync_all
+from .barriers import barrier, barrier_all, sync, sync_all, team_sync
 from .batch import Batch
 from .bootstrap import launched as _launched
 from .collectives import (
@@ -45,6 +45,18 @@ from .collectives import (
     sum_inscan,
     sum_reduce,
     xor_reduce,
+)
+from .contexts import (
+    CTX_DEFAULT,
+    CTX_INVALID,
+    Ctx,
+    Session,
+    ctx_create,
+    ctx_destroy,
+    ctx_get_team,
+    ctx_session_start,
+    ctx_session_stop,
+    team_create_ctx,
 )
 from .enums import *  # noqa: F403
 from .errors import *  # noqa: F403
@@ -72,27 +84,41 @@ from .runtime import (
     query_thread,
 )
 from .signals import put_signal, put_signal_nbi, signal_add, signal_fetch, signal_set, signal_wait_until
+from .splits import team_destroy, team_from_pes, team_split_2d, team_split_strided
 from .streams import Event, Stream
-from .teams import TEAM_INVALID, TEAM_WORLD, Team
+from .teams import (
+    TEAM_INVALID,
+    TEAM_SHARED,
+    TEAM_WORLD,
+    Team,
+    team_get_config,
+    team_my_pe,
+    team_n_pes,
+    team_ptr,
+    team_translate_pe,
+)
 from .waiting import spin, test, wait_until
 from .workers import worker_barrier, workers
 
 __version__ = "0.1.0"
 
 __all__ = [
-    "BLOCK512", "Batch", "EAGER_TILE", "EAGER_TILE_FIXED", "Event", "HeapStats", "LL", "LL128", "LL16", "LL64",
-    "LLA2A", "Layout", "Lock", "Order", "Reader", "Stream", "TEAM_INVALID", "TEAM_WORLD", "Team", "addr_accessible",
-    "alltoall", "alltoalls", "and_reduce", "array", "atomic_add", "atomic_and", "atomic_compare_swap",
-    "atomic_fetch", "atomic_fetch_add", "atomic_fetch_and", "atomic_fetch_inc", "atomic_fetch_or",
-    "atomic_fetch_xor", "atomic_inc", "atomic_or", "atomic_set", "atomic_swap", "atomic_xor", "barrier",
-    "barrier_all", "broadcast", "calloc", "clear_lock", "collect", "del_lock", "empty", "fcollect", "fence",
-    "finalize", "free", "full", "g", "get", "get_nbi", "global_exit", "heap_stats", "info_get_name",
-    "info_get_version", "init", "init_thread", "initialized", "malloc", "max_reduce", "min_reduce", "my_pe",
-    "n_pes", "new_lock", "ones", "or_reduce", "p", "pcontrol", "pe_accessible", "pe_quiet", "poll_lines",
+    "BLOCK512", "Batch", "CTX_DEFAULT", "CTX_INVALID", "Ctx", "EAGER_TILE", "EAGER_TILE_FIXED", "Event", "HeapStats",
+    "LL", "LL128", "LL16", "LL64", "LLA2A", "Layout", "Lock", "Order", "Reader", "Session", "Stream", "TEAM_INVALID",
+    "TEAM_SHARED", "TEAM_WORLD", "Team", "addr_accessible", "alltoall", "alltoalls", "and_reduce", "array",
+    "atomic_add", "atomic_and", "atomic_compare_swap", "atomic_fetch", "atomic_fetch_add", "atomic_fetch_and",
+    "atomic_fetch_inc", "atomic_fetch_or", "atomic_fetch_xor", "atomic_inc", "atomic_or", "atomic_set",
+    "atomic_swap", "atomic_xor", "barrier", "barrier_all", "broadcast", "calloc", "clear_lock", "collect",
+    "ctx_create", "ctx_destroy", "ctx_get_team", "ctx_session_start", "ctx_session_stop", "del_lock", "empty",
+    "fcollect", "fence", "finalize", "free", "full", "g", "get", "get_nbi", "global_exit", "heap_stats",
+    "info_get_name", "info_get_version", "init", "init_thread", "initialized", "malloc", "max_reduce", "min_reduce",
+    "my_pe", "n_pes", "new_lock", "ones", "or_reduce", "p", "pcontrol", "pe_accessible", "pe_quiet", "poll_lines",
     "prod_reduce", "ptr", "put", "put_lines", "put_nbi", "put_signal", "put_signal_nbi", "query_initialized",
     "query_thread", "quiet", "rc", "reduce", "set_lock", "signal_add", "signal_fetch", "signal_set",
-    "signal_wait_until", "spin", "sum_exscan", "sum_inscan", "sum_reduce", "sync", "sync_all", "test", "test_lines",
-    "test_lock", "wait_until", "worker_barrier", "workers", "xor_reduce", "zeros",
+    "signal_wait_until", "spin", "sum_exscan", "sum_inscan", "sum_reduce", "sync", "sync_all", "team_create_ctx",
+    "team_destroy", "team_from_pes", "team_get_config", "team_my_pe", "team_n_pes", "team_ptr", "team_split_2d",
+    "team_split_strided", "team_sync", "team_translate_pe", "test", "test_lines", "test_lock", "wait_until",
+    "worker_barrier", "workers", "xor_reduce", "zeros",
     *_enums.__all__, *_errors.__all__,
 ]  # fmt: skip
 

@@ -28,7 +28,7 @@ def _atomic(
 ) -> Any:
     """One AMO record; returns the old value as a Python number, if it is to `fetch` that: else it is not complete."""
     here = current()
-    q, there = check_context(ctx), reach(here, pe)
+    q, there = check_context(ctx), reach(here, pe, ctx)
     place, kind = word_at(here, target, f"atomic {op.name.lower()}")
     if op is not Amo.FETCH:
         check_target(target, "the word", here.me)

@@ -220,7 +220,7 @@ def addr_accessible(addr: Array, pe: int) -> bool:
 
 
 def ptr(target: Array, pe: int) -> Array | None:
-    """The same array in the heap of PE `pe`, as a view for loads and stores; None where they can't reach.
+    """The same array in the heap of PE `pe`, as a view for loads and stores; None for a PE of another host.
 
     target: symmetric array, C-contiguous. Stores through the view are ordered by nobody and wake nobody: that PE's
     waiters look at their words every millisecond from now on. Raises NotSymmetric, FreedBlock, InvalidPE.
@@ -230,7 +230,7 @@ def ptr(target: Array, pe: int) -> Array | None:
     there = here.check_pe(pe)
     own = check_array(target, "target", here.me)
     place = symmetric(here, own, own.size, "target")
-    start = here.heap.peer(there)
+    start = here.heap.peer(there) if here.hosts[there] == here.hosts[here.me] else None
     if start is None:
         return None
     memory = memoryview((ctypes.c_char * here.heap.size).from_address(start)).cast("B")

@@ -119,7 +119,7 @@ def sync(team: Team | None = None, *, timeout: float | None = None) -> None:
 def team_sync(team: Team, *, timeout: float | None = None) -> None:
     """Waits for all PEs of a team. Completes no transfers; local stores made before are visible after.
 
-    Errors as `barrier_all`, and TeamError for an invalid team. OpenSHMEM 1.6, 9.9 (shmem_team_sync).
+    Errors as `barrier_all`, and TeamError for an invalid team. OpenSHMEM 1.6, 9.10 (shmem_team_sync).
     """
     sync(checked(team), timeout=timeout)
 

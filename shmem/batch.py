@@ -37,7 +37,7 @@ from .records import (
 from .rma import reach
 from .runtime import PE, current
 from .streams import Event, Stream
-from .teams import Team
+from .teams import Team, resolve
 from .views import Array, address_of, check_array, check_target, scalar_bits, symmetric
 from .waiting import until
 
@@ -95,6 +95,7 @@ class Batch(LinesInBatch):
         self._keep: list[object] = []
         self._calls: dict[int, tuple[str, Members]] = {}  # texts and PEs of the barriers, by record
         self._awaits: dict[int, Await] = {}  # what a wait wants and what it sees, by record
+        self._teams: list[Team] = []  # of the barriers
         self._compiled: Records | None = None
         self._places: list[tuple[int, int]] = []  # blocks of the own heap that the records name
         self._bulk = self._pe.fabric.bulk_bytes
@@ -224,6 +225,7 @@ class Batch(LinesInBatch):
         call: text of the collective call; a PE with another one raises SymmetryError on all. Raises TeamError.
         """
         members = members_of(self._pe, team)
+        self._teams.extend([] if team is None else [team])
         text = "barrier in a batch" if call is None else call
         check = fingerprint(text) if self._pe.settings.check_symmetry else 0
         self._calls[len(self)] = text, members
@@ -330,6 +332,7 @@ class Batch(LinesInBatch):
     def run(self, ctx: object = None, *, timeout: float | None = None) -> None:
         """Runs all records in order; returns when the last has run.
 
+        ctx: whose quiet completes them; the PEs of a batch are numbers of the job, whatever the context's team.
         timeout: seconds for the waits and barriers in it, default SHMEMU_TIMEOUT_S. Raises SymmetryError, ShmemTimeout
         and PeerDied from those.
         """
@@ -354,13 +357,16 @@ class Batch(LinesInBatch):
         return stream.launch(self, check_context(ctx), timeout)
 
     def compiled(self) -> Records:
-        """The records as one array. Raises FreedBlock if one names a block freed since, StateError after finalize."""
+        """The records as one array. Raises FreedBlock if one names a block freed since, TeamError for a team destroyed
+        since, StateError after finalize."""
         pe = self._pe
         if current() is not pe:
             raise StateError("this batch belongs to a job that was finalised", pe=pe.me)
         for offset, nbytes in self._places:
             if nbytes and not pe.heap.live(offset, nbytes):
                 raise FreedBlock(f"the batch names a block that was freed since (heap offset {offset:#x})", pe=pe.me)
+        for team in self._teams:
+            resolve(team)
         if self._compiled is None:
             self._compiled = np.concatenate(self._parts) if self._parts else np.zeros(0, RECORD)
         return self._compiled

@@ -132,6 +132,12 @@ def take_names_of_shared_files() -> None:
                 os.unlink(name)
 
 
+def host_numbers(n: int, hosts: int) -> tuple[int, ...]:
+    """The host of each of n PEs that share a machine, which passes for `hosts` of them: contiguous blocks."""
+    hosts = min(hosts, n)
+    return tuple(pe * hosts // n for pe in range(n))
+
+
 def agree(world: World, what: dict[str, object]) -> None:
     """Raises SymmetryError on every PE if the arguments of init differ between PEs."""
     if world.comm is None:

@@ -147,7 +147,8 @@ VARIABLES: tuple[Variable, ...] = (
     Variable("timeout_s", _SECONDS, "300", "deadline of every wait; a wait says so on stderr after 10 s"),
     Variable("check_symmetry", _FLAG, "1", "compare the collective calls of all PEs by their fingerprints"),
     Variable("hosts_emulated", _COUNT, "1",
-             "hosts to pretend: PE p of n is on host p*H // n, H = min(hosts, n)"),
+             "hosts to pretend: PE p of n is on host p*H // n, H = min(hosts, n); `TEAM_SHARED`, `ptr` and "
+             "`team_ptr` follow it, transfers go between them as ever"),
     Variable("on_death", _choice("abort", "survive"), "abort",
              "when a PE dies: end the job, or keep the others and raise `PeerDied` where it is needed"),
     Variable("profile", _NAME, "openshmem", "delivery profile of the fabric nic"),
@@ -230,7 +231,6 @@ def check_supported(settings: Settings) -> None:
     for name, value, default in (
         ("SHMEMU_TRACE", settings.trace, None),
         ("SHMEMU_SANITIZE", settings.sanitize, None),
-        ("SHMEMU_HOSTS_EMULATED", settings.hosts_emulated, 1),
     ):
         if value != default:
             raise ArgumentError(f"{name}={value}: this version does not have that yet; unset it")

@@ -7,7 +7,7 @@ therefore look at the type, so that a swapped argument raises instead of waiting
 
 from __future__ import annotations
 
-from enum import Enum, IntEnum
+from enum import Enum, IntEnum, IntFlag
 
 from .errors import ArgumentError
 
@@ -43,6 +43,21 @@ class THREAD(IntEnum):
     MULTIPLE = 3
 
 
+class CTX(IntFlag):
+    """What a program promises when it makes a context (OpenSHMEM 1.6, 9.5): it is used by the thread that made it
+    only, by one thread at a time, its fence and quiet need not cover stores."""
+
+    PRIVATE = 1
+    SERIALIZED = 2
+    NOSTORE = 4
+
+
+class CTX_SESSION(IntFlag):  # noqa: N801
+    """Hints about the transfers of a session: they may be sent together (OpenSHMEM 1.6, 9.9)."""
+
+    BATCH = 1
+
+
 class AMO(str, Enum):
     """Atomic operations by name, for `atomic_op` and `atomic_fetch_op`."""
 
@@ -69,12 +84,15 @@ class OP(str, Enum):
 CMP_EQ, CMP_NE, CMP_GT, CMP_LE, CMP_LT, CMP_GE = CMP
 SIGNAL_SET, SIGNAL_ADD = SIGNAL
 THREAD_SINGLE, THREAD_FUNNELED, THREAD_SERIALIZED, THREAD_MULTIPLE = THREAD
+CTX_PRIVATE, CTX_SERIALIZED, CTX_NOSTORE = CTX
+CTX_SESSION_BATCH = CTX_SESSION.BATCH
 AMO_SET, AMO_INC, AMO_ADD, AMO_AND, AMO_OR, AMO_XOR = AMO
 OP_AND, OP_OR, OP_XOR, OP_MAX, OP_MIN, OP_SUM, OP_PROD = OP
 
 __all__ = [
     "AMO", "AMO_ADD", "AMO_AND", "AMO_INC", "AMO_OR", "AMO_SET", "AMO_XOR", "CMP", "CMP_EQ", "CMP_GE", "CMP_GT",
-    "CMP_LE", "CMP_LT", "CMP_NE", "MAJOR_VERSION", "MINOR_VERSION", "OP", "OP_AND", "OP_MAX", "OP_MIN", "OP_OR",
+    "CMP_LE", "CMP_LT", "CMP_NE", "CTX", "CTX_NOSTORE", "CTX_PRIVATE", "CTX_SERIALIZED", "CTX_SESSION",
+    "CTX_SESSION_BATCH", "MAJOR_VERSION", "MINOR_VERSION", "OP", "OP_AND", "OP_MAX", "OP_MIN", "OP_OR",
     "OP_PROD", "OP_SUM", "OP_XOR", "SIGNAL", "SIGNAL_ADD", "SIGNAL_SET", "THREAD", "THREAD_FUNNELED",
     "THREAD_MULTIPLE", "THREAD_SERIALIZED", "THREAD_SINGLE", "VENDOR_STRING",
 ]  # fmt: skip

@@ -104,7 +104,7 @@ def put_lines(
     Raises as `put`, and ArgumentError (layout), OverflowError (flag), LayoutError (alignment), SizeMismatch (room).
     """
     here = current()
-    q, there = check_context(ctx), reach(here, pe)
+    q, there = check_context(ctx), reach(here, pe, ctx)
     to = check_target(contiguous(target, "target", here.me), "target", here.me)
     what = check_array(payload, "payload", here.me)
     if not what.flags.c_contiguous:

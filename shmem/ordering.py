@@ -9,17 +9,11 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from .errors import ContextError
+from .contexts import check_context as check_context
+from .contexts import number_of
 from .fabric.interface import Level
 from .front import fronted
 from .runtime import current
-
-
-def check_context(ctx: object) -> int:
-    """The queue of a context. Only the default one exists so far: anything but None raises ContextError."""
-    if ctx is not None:
-        raise ContextError(f"{ctx!r} is no context: only the default context (None) exists", pe=current().me)
-    return 0
 
 
 @fronted
@@ -34,7 +28,7 @@ def fence(ctx: object = None) -> None:
 
 @fronted
 def quiet(ctx: object = None) -> None:
-    """Completes everything sent on the context.
+    """Completes everything sent on the context (default: the default one), and nothing of another.
 
     On return: puts, AMOs and put-signals are visible to all PEs, nonblocking gets and fetches have their results,
     all sources may be reused. Raises ContextError. OpenSHMEM 1.6, 9.12 (shmem_quiet).
@@ -43,13 +37,13 @@ def quiet(ctx: object = None) -> None:
 
 
 def pe_quiet(pes: int | Iterable[int], ctx: object = None) -> None:
-    """Completes everything sent on the context to the PEs listed; an empty list returns at once.
+    """Completes everything sent on the context to the PEs listed (numbers in its team); an empty list returns at once.
 
     On return: as `quiet`, for those targets. Raises InvalidPE. OpenSHMEM 1.6, 9.12 (shmem_pe_quiet).
     """
     pe = current()
     listed = [pes] if isinstance(pes, (int, np.integer)) else list(pes)
-    targets = [pe.check_pe(target) for target in listed]
     q = check_context(ctx)
+    targets = [number_of(pe, target, ctx) for target in listed]
     if targets:
         pe.fabric.complete(q, Level.VISIBLE, targets)

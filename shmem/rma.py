@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from .contexts import number_of
 from .errors import DtypeError, SizeMismatch
 from .front import fronted
 from .ordering import check_context
@@ -20,9 +21,9 @@ from .views import Array, Place, address_of, blocks, check_array, check_target, 
 from .waiting import check_reachable
 
 
-def reach(pe: PE, target: object) -> int:
-    """`target` as the number of a living PE; raises InvalidPE or PeerDied."""
-    number = pe.check_pe(target)
+def reach(pe: PE, target: object, ctx: object = None) -> int:
+    """The living PE of the job that number `target` means on a context; raises InvalidPE, PeerDied, ContextError."""
+    number = number_of(pe, target, ctx)
     if pe.fabric.dead(look=False):
         check_reachable(pe, number)
     return number
@@ -70,7 +71,7 @@ def _submit_get(pe: PE, q: int, target: Array, at: Place, source_pe: int, flags:
 def _put(target: object, source: object, pe: object, size: object, ctx: object) -> None:
     here = current()
     q = check_context(ctx)
-    to, there = check_array(target, "target", here.me), reach(here, pe)
+    to, there = check_array(target, "target", here.me), reach(here, pe, ctx)
     what = check_array(source, "source", here.me)
     n = count(size, what, to, here.me)
     at = symmetric(here, to, n, "target")
@@ -86,7 +87,7 @@ def _put(target: object, source: object, pe: object, size: object, ctx: object) 
 def _get(target: object, source: object, pe: object, size: object, ctx: object, flags: int = 0) -> None:
     here = current()
     q = check_context(ctx)
-    what, there = check_array(source, "source", here.me), reach(here, pe)
+    what, there = check_array(source, "source", here.me), reach(here, pe, ctx)
     to = check_array(target, "target", here.me)
     n = count(size, what, to, here.me)
     at = symmetric(here, what, n, "source")
@@ -158,7 +159,7 @@ def p(target: Array, value: object, pe: int, ctx: object = None) -> None:
     """
     here = current()
     q = check_context(ctx)
-    to, there = check_target(_one(target, "target", here.me), "target", here.me), reach(here, pe)
+    to, there = check_target(_one(target, "target", here.me), "target", here.me), reach(here, pe, ctx)
     at = symmetric(here, to, 1, "target")
     _submit_put(here, q, at, _as_element(value, to.dtype, here.me), there)
 
@@ -196,7 +197,7 @@ def g(source: Array, pe: int, ctx: object = None) -> Any:
     """
     here = current()
     q = check_context(ctx)
-    what, there = _one(source, "source", here.me), reach(here, pe)
+    what, there = _one(source, "source", here.me), reach(here, pe, ctx)
     at = symmetric(here, what, 1, "source")
     element: Array = np.empty(1, what.dtype)
     _submit_get(here, q, element, at, there)

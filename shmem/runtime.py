@@ -20,9 +20,11 @@ from .fabric.direct import DirectFabric
 from .fabric.interface import Members
 from .heap import SCRATCH_BYTES, Allocation, SymmetricHeap
 from .records import fingerprint
+from .slots import SHARED, Slots
 
 if TYPE_CHECKING:
     from .collectives.plans import LeftOff, Plan
+    from .contexts import Context, Session
     from .streams import Stream
 
 FINALIZE = "finalize()"
@@ -38,6 +40,10 @@ class PE:
     fabric: DirectFabric
     heap: SymmetricHeap
     members: Members  # of the barrier of all PEs
+    hosts: tuple[int, ...] = ()  # the number of each PE's host
+    slots: Slots = field(default_factory=Slots)  # its teams
+    contexts: list[Context] = field(default_factory=list)  # live ones, without the default
+    sessions: dict[int, Session] = field(default_factory=dict)  # running ones, by queue
     starts: int = 1  # calls of init not yet matched by finalize
     told_dead: set[int] = field(default_factory=set)  # deaths that a wait has reported already
     streams: list[Stream] = field(default_factory=list)  # open ones
@@ -55,15 +61,21 @@ class PE:
         """How many PEs there are."""
         return self.world.n
 
-    def check_pe(self, pe: object) -> int:
-        """`pe` as an int; raises InvalidPE unless it is a PE of the job."""
+    @property
+    def neighbours(self) -> tuple[int, ...]:
+        """The PEs of this host, this one included."""
+        return tuple(pe for pe, host in enumerate(self.hosts) if host == self.hosts[self.me])
+
+    def check_pe(self, pe: object, pes: tuple[int, ...] | None = None, whose: str = "the job") -> int:
+        """The PE with number `pe` among `pes` (default: all of the job); raises InvalidPE unless there is one."""
         try:
             number = pe.__index__()  # type: ignore[attr-defined]
         except (AttributeError, TypeError):
             raise InvalidPE(f"a PE is an integer, not {pe!r}", pe=self.me) from None
-        if not 0 <= number < self.n:
-            raise InvalidPE(f"PE {number} does not exist: the job has PEs 0 to {self.n - 1}", pe=self.me)
-        return int(number)
+        n = self.n if pes is None else len(pes)
+        if not 0 <= number < n:
+            raise InvalidPE(f"PE {number} does not exist: {whose} has PEs 0 to {n - 1}", pe=self.me)
+        return int(number) if pes is None else pes[number]
 
     def leaks(self) -> str:
         """What was allocated and not freed, with the lines that allocated it; "" if nothing, or if PE 0 tells it."""
@@ -131,7 +143,8 @@ def init(heap_size: int | str | None = None, fabric: str | None = None) -> None:
     if _world is None:
         _world = bootstrap.connect(settings)
     world = _world
-    bootstrap.agree(world, {"heap_size": asked, "fabric": name, "check_symmetry": settings.check_symmetry})
+    same = {"check_symmetry": settings.check_symmetry, "hosts_emulated": settings.hosts_emulated}
+    bootstrap.agree(world, {"heap_size": asked, "fabric": name, **same})
     _current = _attach(settings, world, asked, given)
 
 
@@ -179,7 +192,9 @@ def _attach(settings: Settings, world: bootstrap.World, asked: int, given: bool)
     if world.comm is not None:
         world.comm.Barrier()  # every header is ready before anybody looks at it
     note_shared_files(settings)
-    pe = PE(settings, world, fabric, heap, Members(0, tuple(range(world.n))))
+    hosts = bootstrap.host_numbers(world.n, settings.hosts_emulated)
+    pe = PE(settings, world, fabric, heap, Members(0, tuple(range(world.n))), hosts)
+    fabric.team(Members(SHARED, pe.neighbours))
     call = fingerprint(FINALIZE) if settings.check_symmetry else 0
     limit = int(min(settings.timeout_s, 9e9) * 1e9)
     if world.comm is not None:
@@ -213,10 +228,11 @@ def finalize() -> None:
     if pe.starts > 1:
         pe.starts -= 1
         return
-    from . import barriers
+    from . import barriers, contexts
 
     for stream in list(pe.streams):
         stream.close()
+    contexts.end(pe, pe.contexts)
     barriers.collective(pe, FINALIZE)
     sys.stderr.write(pe.leaks())
     pe.fabric.close()
@@ -248,6 +264,7 @@ def n_pes() -> int:
 def pe_accessible(pe: int) -> bool:
     """Whether `pe` is a living PE of the job that can be reached; False for what is no PE.
 
+    PEs of other hosts, emulated ones included, are reached by transfers, if not by `ptr`.
     OpenSHMEM 1.6, 9.1 (shmem_pe_accessible).
     """
     try:

@@ -30,7 +30,7 @@ def _put_signal(
     target: Array, source: Array, pe: int, signal: Array, value: object, sigop: object, size: object, ctx: object
 ) -> None:
     here = current()
-    q, there, how = check_context(ctx), reach(here, pe), signal_op(sigop)
+    q, there, how = check_context(ctx), reach(here, pe, ctx), signal_op(sigop)
     to, what = check_array(target, "target", here.me), check_array(source, "source", here.me)
     n = count(size, what, to, here.me)
     at = symmetric(here, to, n, "target")
@@ -92,7 +92,7 @@ def put_signal_nbi(
 
 def _signal(signal: Array, value: object, pe: int, ctx: object, how: SIGNAL) -> None:
     here = current()
-    q, there = check_context(ctx), reach(here, pe)
+    q, there = check_context(ctx), reach(here, pe, ctx)
     word = _signal_offset(here, signal)
     _update(here, q, word, scalar_bits(value, signal.dtype, here.me), there, how)
 

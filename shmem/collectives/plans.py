@@ -97,7 +97,7 @@ def _finish(pe: PE, plan: Plan, half: int, at: int, timeout: float | None) -> No
         return status
 
     try:
-        status = until(pe, step, lambda: f"all PEs in {plan.call}", lambda: missing(pe, members), timeout)
+        status = until(pe, step, lambda: f"all PEs in {plan.call}", lambda: missing(pe, members), timeout, members.pes)
     except BaseException:
         pe.left[members.slot] = LeftOff(plan, half, at, pe.fabric.entered(pe.me, members.slot))
         raise
