@@ -140,6 +140,25 @@ def test_survivors_are_told_and_go_on(tmp_path: Path, place: str, n: int) -> Non
     assert f"PE {last}" in job.text
 
 
+@pytest.mark.parametrize("n", [2, 4])
+def test_teams_of_the_living_go_on(tmp_path: Path, n: int) -> None:
+    job = run_job(n, "run", tmp_path, str(PROGRAMS / "teams_survive.py"), str(tmp_path), survive=True)
+    last = n - 1
+    for pe in range(last):
+        died = f"PeerDied {last} {pe}"
+        told = (tmp_path / f"told.{pe}").read_text().split("\n")
+        assert told == [
+            "the team of the living: None",
+            f"the team of all: {died}",
+            f"a split of it: {died}",
+            f"living: {50 * last}",
+            f"part: {tuple(range(last))[::-1]}",
+            f"destroying the team of all: {died}",
+            "gone: None",
+        ], job.text
+    assert (job.left, left_in_shm(job)) == ([], [])
+
+
 def test_failure_in_a_thread_ends_the_job(tmp_path: Path) -> None:
     job = run_job(2, "mpiexec", tmp_path, str(PROGRAMS / "thread_fails.py"), str(tmp_path))
     fault_s = float((tmp_path / "fault").read_text())
