@@ -1,4 +1,4 @@
-"""Teams for the tests of collectives, and what else those share."""
+"""Teams for the tests of collectives, which destroy them, and what else those share."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ SIZES = [0, 1, 7, 511, 513, 2047, 2048, 2049, 4097, 8192, 8193, 32767, 32768, 32
 
 def backwards() -> Team:
     """All PEs, the last first."""
-    return Team(1, tuple(reversed(range(shmem.n_pes()))))
+    return shmem.TEAM_WORLD.split_strided(shmem.n_pes() - 1, -1)
 
 
 def mine() -> Team:
     """The team of this PE among two that share all PEs out, every second one each."""
-    me, n = shmem.my_pe(), shmem.n_pes()
-    return Team(2 + me % 2, tuple(range(me % 2, n, 2)))
+    halves = [shmem.TEAM_WORLD.split_strided(first, 2) for first in range(min(2, shmem.n_pes()))]
+    return halves[shmem.my_pe() % 2]
 
 
 def alone() -> Team:
     """This PE only."""
-    return Team(4, (shmem.my_pe(),))
+    return [shmem.team_from_pes([pe]) for pe in range(shmem.n_pes())][shmem.my_pe()]
 
 
 TEAMS = {"world": lambda: shmem.TEAM_WORLD, "backwards": backwards, "halves": mine, "alone": alone}

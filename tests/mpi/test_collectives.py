@@ -134,6 +134,7 @@ def test_on_teams(team, size):
         shmem.broadcast(target, source, root, size, team=group)
         assert same(target[:size], parts[root][:size])
     assert not target[k * size :].any()
+    group.destroy()
     shmem.barrier_all()
     free(source, target)
 
@@ -312,6 +313,7 @@ def test_barriers_between_keep_all_pes_in_step():
         source[...] = -me, round_
         shmem.fcollect(target, source, team=half)
         assert target.reshape(n, 2)[: half.n_pes()].tolist() == [[-pe, round_] for pe in half.pes]
+    half.destroy()
     shmem.barrier_all()
     free(source, target)
 

@@ -239,6 +239,7 @@ def test_on_teams(team, size):
     assert _agree(target, _fold("sum", [_numbers(dtype, size, pe) for pe in group.pes], dtype))
     shmem.reduce(source, source, shmem.OP_MAX, team=group)
     assert _agree(source, _fold("max", [_numbers(dtype, size, pe) for pe in group.pes], dtype))
+    group.destroy()
     shmem.barrier_all()
     free(source, target)
 

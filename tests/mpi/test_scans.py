@@ -65,7 +65,9 @@ def test_every_size(dtype, nbytes):
 @pytest.mark.parametrize("team", TEAMS)
 @pytest.mark.parametrize("size", [4, 9000])
 def test_on_teams(team, size):
-    _check(np.dtype("f8"), size, TEAMS[team]())
+    group = TEAMS[team]()
+    _check(np.dtype("f8"), size, group)
+    group.destroy()
 
 
 @pytest.mark.parametrize("view", [slice(None, None, 2), slice(None, None, -1)], ids=["every second", "backwards"])
