@@ -103,14 +103,14 @@ from .workers import worker_barrier, workers
 __version__ = "0.1.0"
 
 __all__ = [
-    "BLOCK512", "Batch", "CTX_DEFAULT", "CTX_INVALID", "Ctx", "EAGER_TILE", "EAGER_TILE_FIXED", "Event", "HeapStats",
-    "LL", "LL128", "LL16", "LL64", "LLA2A", "Layout", "Lock", "Order", "Reader", "Session", "Stream", "TEAM_INVALID",
-    "TEAM_SHARED", "TEAM_WORLD", "Team", "addr_accessible", "alltoall", "alltoalls", "and_reduce", "array",
-    "atomic_add", "atomic_and", "atomic_compare_swap", "atomic_fetch", "atomic_fetch_add", "atomic_fetch_and",
-    "atomic_fetch_inc", "atomic_fetch_or", "atomic_fetch_xor", "atomic_inc", "atomic_or", "atomic_set",
-    "atomic_swap", "atomic_xor", "barrier", "barrier_all", "broadcast", "calloc", "clear_lock", "collect",
-    "ctx_create", "ctx_destroy", "ctx_get_team", "ctx_session_start", "ctx_session_stop", "del_lock", "empty",
-    "fcollect", "fence", "finalize", "free", "full", "g", "get", "get_nbi", "global_exit", "heap_stats",
+    "BLOCK512", "Batch", "CTX_DEFAULT", "CTX_INVALID", "Ctx", "EAGER_TILE", "EAGER_TILE_FIXED", "Event",
+    "HeapStats", "LL", "LL128", "LL16", "LL64", "LLA2A", "Layout", "Lock", "Order", "Reader", "Session", "Stream",
+    "TEAM_INVALID", "TEAM_SHARED", "TEAM_WORLD", "Team", "addr_accessible", "alltoall", "alltoalls", "and_reduce",
+    "array", "atomic_add", "atomic_and", "atomic_compare_swap", "atomic_fetch", "atomic_fetch_add",
+    "atomic_fetch_and", "atomic_fetch_inc", "atomic_fetch_or", "atomic_fetch_xor", "atomic_inc", "atomic_or",
+    "atomic_set", "atomic_swap", "atomic_xor", "barrier", "barrier_all", "broadcast", "calloc", "clear_lock",
+    "collect", "ctx_create", "ctx_destroy", "ctx_get_team", "ctx_session_start", "ctx_session_stop", "del_lock",
+    "empty", "fcollect", "fence", "finalize", "free", "full", "g", "get", "get_nbi", "global_exit", "heap_stats",
     "info_get_name", "info_get_version", "init", "init_thread", "initialized", "malloc", "max_reduce", "min_reduce",
     "my_pe", "n_pes", "new_lock", "ones", "or_reduce", "p", "pcontrol", "pe_accessible", "pe_quiet", "poll_lines",
     "prod_reduce", "ptr", "put", "put_lines", "put_nbi", "put_signal", "put_signal_nbi", "query_initialized",
