@@ -17,9 +17,11 @@ from .amo import (
     atomic_fetch_add,
     atomic_fetch_and,
     atomic_fetch_inc,
+    atomic_fetch_op,
     atomic_fetch_or,
     atomic_fetch_xor,
     atomic_inc,
+    atomic_op,
     atomic_or,
     atomic_set,
     atomic_swap,
@@ -27,6 +29,31 @@ from .amo import (
 )
 from .arrays import addr_accessible, array, calloc, empty, free, full, heap_stats, malloc, ones, ptr, zeros
 from .barriers import barrier, barrier_all, sync, sync_all, team_sync
+from .amo_nbi import (
+    atomic_compare_swap_nbi,
+    atomic_fetch_add_nbi,
+    atomic_fetch_and_nbi,
+    atomic_fetch_inc_nbi,
+    atomic_fetch_nbi,
+    atomic_fetch_op_nbi,
+    atomic_fetch_or_nbi,
+    atomic_fetch_xor_nbi,
+    atomic_swap_nbi,
+)
+from .arrays import (
+    addr_accessible,
+    array,
+    del_array,
+    empty,
+    fromalloc,
+    full,
+    heap_stats,
+    new_array,
+    ones,
+    ptr,
+    zeros,
+)
+from .barriers import barrier, barrier_all, sync, sync_all
 from .batch import Batch
 from .bootstrap import launched as _launched
 from .collectives import (
@@ -65,7 +92,9 @@ from .heap import HeapStats
 from .layout import BLOCK512, EAGER_TILE, EAGER_TILE_FIXED, LL, LL16, LL64, LL128, LLA2A, Layout, Order, Reader
 from .lines import poll_lines, put_lines, test_lines
 from .locks import Lock, clear_lock, del_lock, new_lock, set_lock, test_lock
-from .ordering import fence, pe_quiet, quiet
+from .many import put_many
+from .memory import align, alloc, calloc, free, malloc, malloc_with_hints, realloc
+from .ordering import fence, flush_local, pe_quiet, quiet
 from .rc import rc
 from .rma import g, get, get_nbi, p, put, put_nbi
 from .runtime import (
@@ -97,7 +126,34 @@ from .teams import (
     team_ptr,
     team_translate_pe,
 )
+from .signals import (
+    del_signal,
+    new_signal,
+    put_signal,
+    put_signal_nbi,
+    signal_add,
+    signal_fetch,
+    signal_set,
+    signal_wait_until,
+)
+from .streams import Event, Stream
+from .strided import ibget, ibput, iget, iput
+from .teams import TEAM_INVALID, TEAM_WORLD, Team
 from .waiting import spin, test, wait_until
+from .waitsets import (
+    test_all,
+    test_all_vector,
+    test_any,
+    test_any_vector,
+    test_some,
+    test_some_vector,
+    wait_until_all,
+    wait_until_all_vector,
+    wait_until_any,
+    wait_until_any_vector,
+    wait_until_some,
+    wait_until_some_vector,
+)
 from .workers import worker_barrier, workers
 
 __version__ = "0.1.0"
@@ -105,19 +161,25 @@ __version__ = "0.1.0"
 __all__ = [
     "BLOCK512", "Batch", "CTX_DEFAULT", "CTX_INVALID", "Ctx", "EAGER_TILE", "EAGER_TILE_FIXED", "Event",
     "HeapStats", "LL", "LL128", "LL16", "LL64", "LLA2A", "Layout", "Lock", "Order", "Reader", "Session", "Stream",
-    "TEAM_INVALID", "TEAM_SHARED", "TEAM_WORLD", "Team", "addr_accessible", "alltoall", "alltoalls", "and_reduce",
-    "array", "atomic_add", "atomic_and", "atomic_compare_swap", "atomic_fetch", "atomic_fetch_add",
-    "atomic_fetch_and", "atomic_fetch_inc", "atomic_fetch_or", "atomic_fetch_xor", "atomic_inc", "atomic_or",
-    "atomic_set", "atomic_swap", "atomic_xor", "barrier", "barrier_all", "broadcast", "calloc", "clear_lock",
-    "collect", "ctx_create", "ctx_destroy", "ctx_get_team", "ctx_session_start", "ctx_session_stop", "del_lock",
-    "empty", "fcollect", "fence", "finalize", "free", "full", "g", "get", "get_nbi", "global_exit", "heap_stats",
-    "info_get_name", "info_get_version", "init", "init_thread", "initialized", "malloc", "max_reduce", "min_reduce",
-    "my_pe", "n_pes", "new_lock", "ones", "or_reduce", "p", "pcontrol", "pe_accessible", "pe_quiet", "poll_lines",
-    "prod_reduce", "ptr", "put", "put_lines", "put_nbi", "put_signal", "put_signal_nbi", "query_initialized",
-    "query_thread", "quiet", "rc", "reduce", "set_lock", "signal_add", "signal_fetch", "signal_set",
+    "TEAM_INVALID", "TEAM_SHARED", "TEAM_WORLD", "Team", "addr_accessible", "align", "alloc", "alltoall",
+    "alltoalls", "and_reduce", "array", "atomic_add", "atomic_and", "atomic_compare_swap",
+    "atomic_compare_swap_nbi", "atomic_fetch", "atomic_fetch_add", "atomic_fetch_add_nbi", "atomic_fetch_and",
+    "atomic_fetch_and_nbi", "atomic_fetch_inc", "atomic_fetch_inc_nbi", "atomic_fetch_nbi", "atomic_fetch_op",
+    "atomic_fetch_op_nbi", "atomic_fetch_or", "atomic_fetch_or_nbi", "atomic_fetch_xor", "atomic_fetch_xor_nbi",
+    "atomic_inc", "atomic_op", "atomic_or", "atomic_set", "atomic_swap", "atomic_swap_nbi", "atomic_xor", "barrier",
+    "barrier_all", "broadcast", "calloc", "clear_lock", "collect", "ctx_create", "ctx_destroy", "ctx_get_team",
+    "ctx_session_start", "ctx_session_stop", "del_array", "del_lock", "del_signal", "empty", "fcollect", "fence",
+    "finalize", "flush_local", "free", "fromalloc", "full", "g", "get", "get_nbi", "global_exit", "heap_stats",
+    "ibget", "ibput", "iget", "info_get_name", "info_get_version", "init", "init_thread", "initialized", "iput",
+    "malloc", "malloc_with_hints", "max_reduce", "min_reduce", "my_pe", "n_pes", "new_array", "new_lock",
+    "new_signal", "ones", "or_reduce", "p", "pcontrol", "pe_accessible", "pe_quiet", "poll_lines", "prod_reduce",
+    "ptr", "put", "put_lines", "put_many", "put_nbi", "put_signal", "put_signal_nbi", "query_initialized",
+    "query_thread", "quiet", "rc", "realloc", "reduce", "set_lock", "signal_add", "signal_fetch", "signal_set",
     "signal_wait_until", "spin", "sum_exscan", "sum_inscan", "sum_reduce", "sync", "sync_all", "team_create_ctx",
     "team_destroy", "team_from_pes", "team_get_config", "team_my_pe", "team_n_pes", "team_ptr", "team_split_2d",
-    "team_split_strided", "team_sync", "team_translate_pe", "test", "test_lines", "test_lock", "wait_until",
+    "team_split_strided", "team_sync", "team_translate_pe", "test", "test_all", "test_all_vector", "test_any",
+    "test_any_vector", "test_lines", "test_lock", "test_some", "test_some_vector", "wait_until", "wait_until_all",
+    "wait_until_all_vector", "wait_until_any", "wait_until_any_vector", "wait_until_some", "wait_until_some_vector",
     "worker_barrier", "workers", "xor_reduce", "zeros",
     *_enums.__all__, *_errors.__all__,
 ]  # fmt: skip

@@ -89,6 +89,21 @@ class OffsetAllocator:
         insort(self._free, Segment(offset, offset + nbytes, self._frees))
         return nbytes
 
+    def shrink(self, offset: int, nbytes: int) -> int:
+        """Takes back the end of the block at `offset`, whose first `nbytes` stay; how many bytes that was.
+
+        Raises FreedBlock if no live block begins there.
+        """
+        kept, before = _up(max(nbytes, 1), self.granule), self.size_of(offset)
+        if not 0 <= nbytes <= before:
+            raise ArgumentError(f"nbytes is {nbytes}: the block has {before}")
+        if kept < before:
+            self._sizes[offset] = kept
+            self.live -= before - kept
+            self._frees += 1
+            insort(self._free, Segment(offset + kept, offset + before, self._frees))
+        return before - kept
+
     def size_of(self, offset: int) -> int:
         """The size of the block that begins at `offset`. Raises FreedBlock if no live block begins there."""
         if offset not in self._sizes:

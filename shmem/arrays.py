@@ -1,12 +1,7 @@
-"""Collective allocation: symmetric arrays and raw blocks (OpenSHMEM 1.6, 9.3).
+"""Symmetric arrays: collective allocation in NumPy's terms, and where an array lies on other PEs (OpenSHMEM 1.6, 9.3).
 
-Every PE makes the same calls with the same sizes and dtypes in the same order; a PE that differs raises
-SymmetryError on
-all, before anything was allocated. The call is compared in the barrier that every allocation has, then each PE
-allocates
-by itself and gets the same offset. Memory never used before is zero and is not touched; reused memory is
-zeroed before a
-second barrier, so that no early put is wiped.
+An array is a plain ndarray over a block of the heap (`memory.py`, which has the rules of a collective allocation). An
+array without elements takes no memory, but its allocation and its `free` are barriers like all others.
 """
 
 from __future__ import annotations
@@ -14,8 +9,6 @@ from __future__ import annotations
 import ctypes
 import math
 import operator
-import os
-import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,42 +16,13 @@ import numpy as np
 import numpy.typing as npt
 
 from .barriers import collective
-from .config import format_size
-from .errors import ArgumentError, DtypeError, FreedBlock, HeapExhausted, NotSymmetric
+from .errors import ArgumentError, DtypeError, SizeMismatch
 from .heap import HeapStats
+from .memory import allocate, check_align, check_hints, extras, free, held_bytes
 from .runtime import PE, current, pe_accessible
 from .views import Array, address_of, check_array, symmetric
 
 Shape = int | Sequence[int]
-_ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-OURS = tuple(os.path.join(_ROOT, name, "") for name in ("shmem", "protocols", "moe_ep"))
-
-
-def caller() -> str:
-    """'file.py:12' of the line outside these packages that called."""
-    frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(OURS):
-        frame = frame.f_back
-    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
-
-
-def _allocate(pe: PE, nbytes: int, call: str, zero: bool, align: int = 64) -> int:
-    """Collective: the offset of a new block. Raises SymmetryError or HeapExhausted on every PE."""
-    collective(pe, call)
-    taken = pe.heap.take(nbytes, call, caller(), align)
-    if taken is None:
-        stats, free = pe.heap.stats(), pe.heap.free_bytes
-        raise HeapExhausted(
-            f"{call} asks for {format_size(nbytes)}, but of the heap ({format_size(stats.size)}) only "
-            f"{format_size(free)} are free, in one piece {format_size(stats.largest_free)}: free something or start "
-            "with a larger SHMEMU_HEAP_SIZE",
-            asked=nbytes, free=free, largest_free=stats.largest_free, pe=pe.me,
-        )  # fmt: skip
-    offset, fresh = taken
-    if zero and not fresh:
-        pe.heap.memory[offset : offset + nbytes] = 0
-        collective(pe, call)
-    return offset
 
 
 def _shape(shape: Shape) -> tuple[int, ...]:
@@ -71,42 +35,72 @@ def _shape(shape: Shape) -> tuple[int, ...]:
     return sides
 
 
-def _new(name: str, shape: Shape, dtype: npt.DTypeLike, order: str, zero: bool) -> Array:
-    pe = current()
+def _checked(pe: PE, dtype: npt.DTypeLike, order: str) -> np.dtype[Any]:
     kind: np.dtype[Any] = np.dtype(dtype)
     if kind.hasobject or kind.itemsize == 0:
         raise DtypeError(f"dtype {kind} has elements of no fixed size", pe=pe.me)
     if order not in ("C", "F"):
         raise ArgumentError(f"order {order!r} is neither 'C' nor 'F'", pe=pe.me)
-    sides = _shape(shape)
-    nbytes = math.prod(sides) * kind.itemsize
-    suffix = ", order='F'" if order == "F" else ""
+    return kind
+
+
+def make(
+    name: str, shape: Shape, dtype: npt.DTypeLike, order: str, align: object, hints: object, zero: bool
+) -> Array:  # fmt: skip
+    """Collective: a new array, in the name of a public function."""
+    pe = current()
+    kind, sides = _checked(pe, dtype, order), _shape(shape)
+    aligned, hinted = check_align(pe, align), check_hints(pe, hints)
+    suffix = (", order='F'" if order == "F" else "") + extras(align, hints)
     call = f"{name}({sides}, {kind}{suffix})"
+    nbytes = math.prod(sides) * kind.itemsize
     if nbytes == 0:
         collective(pe, call)
         return pe.heap.array(0, sides, kind, order)
-    return pe.heap.array(_allocate(pe, nbytes, call, zero), sides, kind, order)
+    return pe.heap.array(allocate(pe, nbytes, call, zero, aligned, hinted), sides, kind, order)
 
 
-def empty(shape: Shape, dtype: npt.DTypeLike = float, order: str = "C") -> Array:
+def empty(
+    shape: Shape, dtype: npt.DTypeLike = float, order: str = "C", *, align: int | None = None, hints: int | None = None
+) -> Array:
     """A new symmetric array whose contents are undefined. Collective.
 
-    shape: int or ints. dtype: any of fixed size, those of ml_dtypes included. Returns an ndarray over the heap.
+    shape: int or ints. dtype: any of fixed size, those of ml_dtypes included. order: 'C' or 'F'; transfers take 'F'
+    arrays only through their transpose (`x.T`). align: the address is a multiple of it on every PE (a power of two up
+    to 4096). hints: as in `malloc_with_hints`. Returns an ndarray over the heap.
     On return: every PE has entered the call. Raises SymmetryError, HeapExhausted, DtypeError, ArgumentError. shmem4py.
     """
-    return _new("empty", shape, dtype, order, zero=False)
+    return make("empty", shape, dtype, order, align, hints, zero=False)
 
 
-def zeros(shape: Shape, dtype: npt.DTypeLike = float, order: str = "C") -> Array:
+def zeros(
+    shape: Shape, dtype: npt.DTypeLike = float, order: str = "C", *, align: int | None = None, hints: int | None = None
+) -> Array:
     """A new symmetric array of zeros. Collective.
 
     Arguments and errors as `empty`. On return: the memory of every PE is zero, so puts to it may begin. Pages
     never used before are not touched. shmem4py.
     """
-    return _new("zeros", shape, dtype, order, zero=True)
+    return make("zeros", shape, dtype, order, align, hints, zero=True)
 
 
-def full(shape: Shape, fill_value: object, dtype: npt.DTypeLike | None = None, order: str = "C") -> Array:
+def new_array(
+    shape: Shape, dtype: npt.DTypeLike = float, order: str = "C", *, align: int | None = None,
+    hints: int | None = None, clear: bool = True,
+) -> Array:  # fmt: skip
+    """As `zeros`, or as `empty` where `clear` is false. shmem4py."""
+    return make("new_array" if clear else "new_array without clear", shape, dtype, order, align, hints, bool(clear))
+
+
+def del_array(a: Array) -> None:
+    """Frees a symmetric array, as `free`; raises DtypeError for what is no array. shmem4py."""
+    free(check_array(a, "a", current().me))
+
+
+def full(
+    shape: Shape, fill_value: object, dtype: npt.DTypeLike | None = None, order: str = "C", *,
+    align: int | None = None, hints: int | None = None,
+) -> Array:  # fmt: skip
     """A new symmetric array filled with a value (each PE's own). Collective, ends in a barrier of all PEs.
 
     dtype: default that of fill_value. Otherwise as `empty`. shmem4py.
@@ -116,95 +110,56 @@ def full(shape: Shape, fill_value: object, dtype: npt.DTypeLike | None = None, o
         fill = np.broadcast_to(np.asarray(fill_value).astype(kind), _shape(shape))
     except (TypeError, ValueError) as error:  # before anything is allocated
         raise ArgumentError(f"fill_value {fill_value!r} does not fill shape {shape} of {kind}: {error}") from None
-    array = _new("full", shape, kind, order, zero=False)
+    array = make("full", shape, kind, order, align, hints, zero=False)
     array[...] = fill
     collective(current(), "full(...) filled")
     return array
 
 
-def ones(shape: Shape, dtype: npt.DTypeLike = float, order: str = "C") -> Array:
+def ones(
+    shape: Shape, dtype: npt.DTypeLike = float, order: str = "C", *, align: int | None = None, hints: int | None = None
+) -> Array:
     """A new symmetric array of ones. Collective, ends in a barrier of all PEs. Otherwise as `empty`. shmem4py."""
-    array = _new("ones", shape, dtype, order, zero=False)
+    array = make("ones", shape, dtype, order, align, hints, zero=False)
     array[...] = 1
     collective(current(), "ones(...) filled")
     return array
 
 
-def array(obj: object, dtype: npt.DTypeLike | None = None, order: str = "C") -> Array:
-    """A new symmetric array with the contents of `obj` (each PE's own; same shape and dtype on all).
+def array(
+    obj: object, dtype: npt.DTypeLike | None = None, *, order: str = "K", align: int | None = None,
+    hints: int | None = None,
+) -> Array:  # fmt: skip
+    """A new symmetric array with the contents of `obj` (each PE's own; same shape, dtype and order on all).
 
-    Collective, ends in a barrier of all PEs. Otherwise as `empty`. shmem4py.
+    order: 'K' and 'A' are 'F' where obj is a Fortran-contiguous array, else 'C'. Collective, ends in a barrier of all
+    PEs. Otherwise as `empty`. shmem4py.
     """
     source = np.asarray(obj, dtype)
-    new = _new("array", source.shape, source.dtype, order, zero=False)
+    if order in ("K", "A"):
+        order = "F" if source.flags.fnc else "C"
+    new = make("array", source.shape, source.dtype, order, align, hints, zero=False)
     new[...] = source
     collective(current(), "array(...) filled")
     return new
 
 
-def malloc(nbytes: int) -> memoryview | None:
-    """A new symmetric block of bytes, contents undefined. Collective; 0 bytes give None without a barrier.
+def fromalloc(
+    mem: memoryview | Array, shape: Shape | None = None, dtype: npt.DTypeLike | None = None, order: str = "C"
+) -> Array:
+    """A block from `malloc`, `alloc`, ... as an array. Local; the array is freed by `free`, as the block is.
 
-    On return: every PE has entered the call. Raises SymmetryError, HeapExhausted. OpenSHMEM 1.6, 9.3 (shmem_malloc).
+    shape: default what fits; it must fill the block. dtype: default float64. Raises SizeMismatch, NotSymmetric,
+    FreedBlock, DtypeError, ArgumentError. shmem4py.
     """
-    return _block(f"malloc({nbytes})", nbytes, zero=False)
-
-
-def calloc(count: int, size: int) -> memoryview | None:
-    """A new symmetric block of `count * size` zero bytes. Collective; 0 bytes give None without a barrier.
-
-    On return: the memory of every PE is zero. Raises as `malloc`. OpenSHMEM 1.6, 9.3 (shmem_calloc).
-    """
-    if min(count, size) < 0:
-        raise ArgumentError(f"calloc({count}, {size}): negative", pe=current().me)
-    return _block(f"calloc({count}, {size})", count * size, zero=True)
-
-
-def _block(call: str, nbytes: int, zero: bool) -> memoryview | None:
     pe = current()
-    if nbytes < 0:
-        raise ArgumentError(f"{call}: negative", pe=pe.me)
-    if nbytes == 0:
-        return None
-    offset = _allocate(pe, nbytes, call, zero)
-    return pe.heap.memory[offset : offset + nbytes].data
-
-
-def free(mem: Array | memoryview | None) -> None:
-    """Frees a symmetric array or block. Collective, begins with a barrier of all PEs; None does nothing.
-
-    mem: what the allocation returned, or an array that begins where it began. On return: transfers to it
-    have been completed by the barrier, and the memory may be reused. Views of it must not be used any more.
-    Raises SymmetryError if the PEs free different blocks, NotSymmetric, FreedBlock for a block freed already
-    or a view that
-    begins inside one. OpenSHMEM 1.6, 9.3 (shmem_free).
-    """
-    if mem is None:
-        return
-    pe = current()
-    held = mem if isinstance(mem, np.ndarray) else np.frombuffer(mem, np.uint8)
-    if held.nbytes == 0:
-        collective(pe, "free(empty array)")
-        return
-    offset = address_of(held) - pe.heap.base
-    problem = _why_not_free(pe, offset)
-    collective(pe, f"free(block at {offset:#x})" if problem is None else "free(of what is no live block)")
-    if problem is not None:
-        raise problem
-    nbytes = pe.heap.give_back(offset)
-    for gone in [lock for lock in pe.locks if offset <= lock < offset + nbytes]:
-        del pe.locks[gone]
-
-
-def _why_not_free(pe: PE, offset: int) -> NotSymmetric | FreedBlock | None:
-    if not 0 <= offset < pe.heap.size:
-        return NotSymmetric(f"free of memory that is not in the symmetric heap of PE {pe.me}", pe=pe.me)
-    try:
-        pe.heap.check_block(offset)
-    except FreedBlock:
-        text = f"no live block begins at heap offset {offset:#x}: freed already, or a view into a block"
-        return FreedBlock(text, pe=pe.me)
-    return None
+    kind, held = _checked(pe, float if dtype is None else dtype, order), held_bytes(mem)
+    sides = (held.nbytes // kind.itemsize,) if shape is None else _shape(shape)
+    if math.prod(sides) * kind.itemsize != held.nbytes:
+        raise SizeMismatch(f"{held.nbytes} bytes are no {list(sides)} of {kind}", pe=pe.me)
+    if not held.nbytes:
+        return pe.heap.array(0, sides, kind, order)
+    return pe.heap.array(symmetric(pe, held, held.size, "mem").offset, sides, kind, order)
 
 
 def heap_stats() -> HeapStats:

@@ -34,11 +34,11 @@ from .records import (
     record,
     strides,
 )
-from .rma import reach
+from .rma import reach, reach_all
 from .runtime import PE, current
 from .streams import Event, Stream
 from .teams import Team, resolve
-from .views import Array, address_of, check_array, check_target, scalar_bits, symmetric
+from .views import Array, address_of, check_array, check_target, scalar_bits, symmetric, whole_numbers
 from .waiting import until
 
 Offsets = npt.NDArray[np.int64]
@@ -49,18 +49,6 @@ def _contiguous(array: object, name: str, pe: PE) -> Array:
     if not checked.flags.c_contiguous:
         raise LayoutError(f"{name} must be C-contiguous in a batch", pe=pe.me)
     return checked
-
-
-def _whole(values: object, n: int | None, name: str, pe: PE) -> Offsets:
-    """Integers as int64 [n]; raises DtypeError for other numbers, SizeMismatch for another length or beyond int64."""
-    array = np.asarray(values)
-    if array.dtype.kind not in "iu" and array.size:
-        raise DtypeError(f"{name} must be integers, not {array.dtype}", pe=pe.me)
-    if array.ndim != 1 or (n is not None and len(array) != n):
-        raise SizeMismatch(f"{name} must be one number for each of {n} blocks, not {list(array.shape)}", pe=pe.me)
-    if array.dtype == np.uint64 and array.max(initial=0) > np.iinfo(np.int64).max:
-        raise SizeMismatch(f"{name} reaches beyond any array", pe=pe.me)
-    return array.astype(np.int64, copy=False)
 
 
 def _check_blocks(first: int, last: int, nbytes: int, array: Array, name: str, pe: PE) -> None:
@@ -137,15 +125,15 @@ class Batch(LinesInBatch):
         """
         to, offset = self._target(target)
         what = _contiguous(source, "source", self._pe)
-        there = _whole(pes, None, "pes", self._pe)
+        there = whole_numbers(pes, None, "pes", self._pe)
         n = len(there)
         if n == 0:
             return
-        self._check_pes(there)
-        at = _whole(target_offsets, n, "target_offsets", self._pe)
-        sources = _whole(source_offsets, n, "source_offsets", self._pe)
+        reach_all(self._pe, there)
+        at = whole_numbers(target_offsets, n, "target_offsets", self._pe)
+        sources = whole_numbers(source_offsets, n, "source_offsets", self._pe)
         one = isinstance(nbytes, (int, np.integer))
-        widths = np.full(1, nbytes, np.int64) if one else _whole(nbytes, n, "nbytes", self._pe)
+        widths = np.full(1, nbytes, np.int64) if one else whole_numbers(nbytes, n, "nbytes", self._pe)
         for offsets, array, name in ((at, to, "target"), (sources, what, "source")):
             _check_many(offsets, widths, array, name, self._pe)
         ops: Records = np.zeros(n, RECORD)
@@ -155,14 +143,6 @@ class Batch(LinesInBatch):
         if int(np.sum(ops["n"])) >= self._bulk:
             ops["flags"] = STREAMING
         self._add(ops, to, what)
-
-    def _check_pes(self, pes: npt.NDArray[Any]) -> None:
-        if len(pes):
-            reach(self._pe, int(pes.min()))
-            reach(self._pe, int(pes.max()))
-        for dead in self._pe.fabric.dead(look=False):
-            if dead in pes:
-                reach(self._pe, dead)
 
     def put_strided(
         self, target: Array, target_offset: int, target_stride: int,
@@ -275,7 +255,7 @@ class Batch(LinesInBatch):
         if rows == 0:
             return
         for index in chosen_rows:
-            _whole(index, rows, "rows", self._pe)
+            whole_numbers(index, rows, "rows", self._pe)
         check_target(target, "target", self._pe.me)
         for array, chosen, stride, name in ((target, target_rows, target_stride, "target"),
                                             (source, source_rows, source_stride, "source")):  # fmt: skip
@@ -309,7 +289,8 @@ class Batch(LinesInBatch):
         nearest even. Raises SizeMismatch for a row outside its array.
         """
         rows, terms = np.shape(offsets)
-        places = np.ascontiguousarray(_whole(np.reshape(offsets, -1), None, "offsets", self._pe)).reshape(rows, terms)
+        flat = whole_numbers(np.reshape(offsets, -1), None, "offsets", self._pe)
+        places = np.ascontiguousarray(flat).reshape(rows, terms)
         biases = () if bias is None else bias if isinstance(bias, tuple) else (bias,)
         if len(biases) > 2:
             raise ArgumentError(f"{len(biases)} biases; at most two", pe=self._pe.me)

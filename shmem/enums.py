@@ -34,6 +34,13 @@ class SIGNAL(IntEnum):
     ADD = 1
 
 
+class MALLOC(IntFlag):
+    """Hints of an allocation: what the block is for (OpenSHMEM 1.6, 9.3)."""
+
+    ATOMICS_REMOTE = 1
+    SIGNAL_REMOTE = 2
+
+
 class THREAD(IntEnum):
     """Levels of thread support, weakest first (OpenSHMEM 1.6, 9.2)."""
 
@@ -83,6 +90,7 @@ class OP(str, Enum):
 
 CMP_EQ, CMP_NE, CMP_GT, CMP_LE, CMP_LT, CMP_GE = CMP
 SIGNAL_SET, SIGNAL_ADD = SIGNAL
+MALLOC_ATOMICS_REMOTE, MALLOC_SIGNAL_REMOTE = MALLOC
 THREAD_SINGLE, THREAD_FUNNELED, THREAD_SERIALIZED, THREAD_MULTIPLE = THREAD
 CTX_PRIVATE, CTX_SERIALIZED, CTX_NOSTORE = CTX
 CTX_SESSION_BATCH = CTX_SESSION.BATCH
@@ -92,14 +100,16 @@ OP_AND, OP_OR, OP_XOR, OP_MAX, OP_MIN, OP_SUM, OP_PROD = OP
 __all__ = [
     "AMO", "AMO_ADD", "AMO_AND", "AMO_INC", "AMO_OR", "AMO_SET", "AMO_XOR", "CMP", "CMP_EQ", "CMP_GE", "CMP_GT",
     "CMP_LE", "CMP_LT", "CMP_NE", "CTX", "CTX_NOSTORE", "CTX_PRIVATE", "CTX_SERIALIZED", "CTX_SESSION",
-    "CTX_SESSION_BATCH", "MAJOR_VERSION", "MINOR_VERSION", "OP", "OP_AND", "OP_MAX", "OP_MIN", "OP_OR",
-    "OP_PROD", "OP_SUM", "OP_XOR", "SIGNAL", "SIGNAL_ADD", "SIGNAL_SET", "THREAD", "THREAD_FUNNELED",
-    "THREAD_MULTIPLE", "THREAD_SERIALIZED", "THREAD_SINGLE", "VENDOR_STRING",
+    "CTX_SESSION_BATCH", "MAJOR_VERSION", "MALLOC", "MALLOC_ATOMICS_REMOTE", "MALLOC_SIGNAL_REMOTE",
+    "MINOR_VERSION", "OP", "OP_AND", "OP_MAX", "OP_MIN", "OP_OR", "OP_PROD", "OP_SUM", "OP_XOR", "SIGNAL",
+    "SIGNAL_ADD", "SIGNAL_SET", "THREAD", "THREAD_FUNNELED", "THREAD_MULTIPLE", "THREAD_SERIALIZED",
+    "THREAD_SINGLE", "VENDOR_STRING",
 ]  # fmt: skip
 
 _SYMBOLS = {"==": CMP.EQ, "!=": CMP.NE, ">": CMP.GT, "<=": CMP.LE, "<": CMP.LT, ">=": CMP.GE}
 _COMPARISONS = {**_SYMBOLS, **{member.name.lower(): member for member in CMP}}
 _REDUCTIONS = {member.value: member for member in OP}
+_AMO_OPS = {member.value: member for member in AMO}
 _SIGNAL_OPS = {member.name.lower(): member for member in SIGNAL}
 
 
@@ -114,6 +124,19 @@ def comparison(value: object) -> CMP:
         return _COMPARISONS[value.lower()]
     names = " ".join(_COMPARISONS)
     raise ArgumentError(f"unknown comparison {value!r}: use a CMP_ constant, or one of {names}")
+
+
+def amo_op(value: object) -> AMO:
+    """The atomic operation meant by `value`: an AMO, or 'set', 'inc', 'add', 'and', 'or', 'xor'.
+
+    Raises ArgumentError for anything else, members of OP included.
+    """
+    if type(value) is AMO:
+        return value
+    if type(value) is str and value.lower() in _AMO_OPS:
+        return _AMO_OPS[value.lower()]
+    names = " ".join(_AMO_OPS)
+    raise ArgumentError(f"unknown atomic operation {value!r}: use an AMO_ constant, or one of {names}")
 
 
 def signal_op(value: object) -> SIGNAL:

@@ -40,8 +40,8 @@ def _users_part(kind: type[BaseException], tb: TracebackType | None) -> Tracebac
 
     SHMEMU_LOG=debug shows all of it.
     """
-    from .arrays import OURS
     from .errors import ShmemError
+    from .memory import OURS
 
     frames = [one for one, _ in traceback.walk_tb(tb)]
     inside = [frame.f_code.co_filename.startswith(OURS) for frame in frames]

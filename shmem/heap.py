@@ -6,7 +6,7 @@ that an offset means the same array everywhere.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -33,6 +33,8 @@ class Allocation:
     nbytes: int
     text: str
     where: str
+    align: int = 64
+    hints: int = 0
 
 
 @dataclass(frozen=True)
@@ -61,12 +63,12 @@ class SymmetricHeap:
         self._allocations: dict[int, Allocation] = {}
         self._kept: set[int] = set()
 
-    def take(self, nbytes: int, text: str, where: str, align: int = 64) -> tuple[int, bool] | None:
+    def take(self, nbytes: int, text: str, where: str, align: int = 64, hints: int = 0) -> tuple[int, bool] | None:
         """Allocates; returns the offset and whether the memory was never used (zero), or None if it doesn't fit."""
         placed = self._allocator.alloc(nbytes, align)
         if placed is None:
             return None
-        self._allocations[placed.offset] = Allocation(placed.offset, nbytes, text, where)
+        self._allocations[placed.offset] = Allocation(placed.offset, nbytes, text, where, align, hints)
         self._fabric.mark_live(placed.offset, self._allocator.size_of(placed.offset), True)
         return placed.offset, placed.fresh
 
@@ -75,10 +77,25 @@ class SymmetricHeap:
         nbytes = self._allocator.free(offset)
         del self._allocations[offset]
         self._kept.discard(offset)
+        self._vacate(offset, nbytes)
+        return nbytes
+
+    def shrink(self, offset: int, nbytes: int, where: str) -> bool:
+        """Makes the block at `offset` one of `nbytes` where it lies; False, and no change, if it is smaller."""
+        before = self._allocator.size_of(offset)
+        if nbytes > before:
+            return False
+        after = before - self._allocator.shrink(offset, nbytes)
+        self._allocations[offset] = replace(
+            self._allocations[offset], nbytes=nbytes, text=f"realloc({nbytes})", where=where
+        )
+        self._vacate(offset + after, before - after)
+        return True
+
+    def _vacate(self, offset: int, nbytes: int) -> None:
         self._fabric.mark_live(offset, nbytes, False)
         if self._poison:
             self.memory[offset : offset + nbytes] = POISON
-        return nbytes
 
     def check_block(self, offset: int) -> None:
         """Raises FreedBlock unless a live block begins at `offset`."""
@@ -92,6 +109,15 @@ class SymmetricHeap:
     def allocations(self) -> list[Allocation]:
         """What is allocated now, in the order of the calls, without what lives until finalize on purpose."""
         return [one for one in self._allocations.values() if one.offset not in self._kept]
+
+    def allocation(self, offset: int) -> Allocation:
+        """What is known of the block that begins at `offset`; raises FreedBlock if none does."""
+        self.check_block(offset)
+        return self._allocations[offset]
+
+    def kept(self, offset: int) -> bool:
+        """Whether the block at `offset` is meant to live until finalize."""
+        return offset in self._kept
 
     def keep(self, offset: int) -> None:
         """Says that the block at `offset` is meant to live until finalize: it is no leak."""

@@ -13,10 +13,11 @@ from types import TracebackType
 
 import numpy as np
 
-from .arrays import free, zeros
+from .arrays import zeros
 from .enums import CMP
 from .errors import DtypeError, LockError
 from .fabric.interface import Level
+from .memory import free
 from .records import Amo, Kind, Op, conditions, record
 from .runtime import PE, current
 from .views import Array, address_of, word_at

@@ -36,6 +36,14 @@ def quiet(ctx: object = None) -> None:
     current().fabric.complete(check_context(ctx), Level.VISIBLE)
 
 
+def flush_local(ctx: object = None) -> None:
+    """Makes the sources of everything sent on the context reusable, and nothing more: nothing need have arrived.
+
+    Weaker than `quiet`: results of nonblocking gets and fetches may still be missing. nvshmemx_flush; not in OpenSHMEM.
+    """
+    current().fabric.complete(check_context(ctx), Level.SOURCE)
+
+
 def pe_quiet(pes: int | Iterable[int], ctx: object = None) -> None:
     """Completes everything sent on the context to the PEs listed (numbers in its team); an empty list returns at once.
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from .contexts import number_of
 from .errors import DtypeError, SizeMismatch
@@ -27,6 +28,16 @@ def reach(pe: PE, target: object, ctx: object = None) -> int:
     if pe.fabric.dead(look=False):
         check_reachable(pe, number)
     return number
+
+
+def reach_all(pe: PE, targets: npt.NDArray[np.int64]) -> None:
+    """As `reach`, for many PEs at once."""
+    if len(targets):
+        reach(pe, int(targets.min()))
+        reach(pe, int(targets.max()))
+    for dead in pe.fabric.dead(look=False):
+        if dead in targets:
+            reach(pe, dead)
 
 
 def _gathered(array: Array, size: int) -> Array:

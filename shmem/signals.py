@@ -8,15 +8,30 @@ from __future__ import annotations
 
 import numpy as np
 
-from .enums import SIGNAL, signal_op
+from .arrays import make
+from .enums import MALLOC, SIGNAL, signal_op
 from .errors import ArgumentError, DtypeError
 from .front import fronted
+from .memory import free
 from .ordering import check_context
 from .records import Amo, Op, record
 from .rma import _gathered, reach
 from .runtime import PE, current
 from .views import Array, address_of, blocks, check_array, check_target, count, scalar_bits, symmetric, word_at
 from .waiting import wait_word
+
+
+def new_signal() -> Array:
+    """A new signal word, zero: a symmetric uint64 array of one element. Collective; errors as `zeros`. shmem4py."""
+    return make("new_signal", 1, np.uint64, "C", None, MALLOC.SIGNAL_REMOTE, zero=True)
+
+
+def del_signal(signal: Array) -> None:
+    """Frees a signal word. Collective; errors as `free`, DtypeError for what is no signal. shmem4py."""
+    pe = current()
+    if check_array(signal, "signal", pe.me).dtype != np.uint64 or signal.size != 1:
+        raise DtypeError(f"a signal is one uint64, not {signal.size} of {signal.dtype}", pe=pe.me)
+    free(signal)
 
 
 def _signal_offset(pe: PE, signal: Array) -> int:

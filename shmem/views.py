@@ -112,15 +112,43 @@ def word_at(pe: PE, array: object, what: str) -> tuple[Place, Kind]:
     Raises DtypeError for other dtypes, SizeMismatch unless the array has exactly one element.
     """
     word = check_array(array, "the word", pe.me)
-    kind = kind_of(word.dtype)
-    if kind is None or (kind >= Kind.F32 and what in ("wait", "test")):
-        raise DtypeError(f"{what} of a word of dtype {word.dtype}: it takes 32- and 64-bit integers", pe=pe.me)
+    kind = _word_kind(pe, word, what, what in ("wait", "test"))
     if word.size != 1:
         raise SizeMismatch(f"{what} takes one element, not {word.size}; x[3:4] is one element of x", pe=pe.me)
     place = symmetric(pe, word, 1, "the word")
     if place.offset % word.itemsize:
         raise LayoutError(f"{what} of a word at heap offset {place.offset:#x}, which is not aligned", pe=pe.me)
     return place, kind
+
+
+def _word_kind(pe: PE, word: Array, what: str, integers: bool) -> Kind:
+    kind = kind_of(word.dtype)
+    if kind is None or (integers and kind >= Kind.F32):
+        raise DtypeError(f"{what} of a word of dtype {word.dtype}: it takes 32- and 64-bit integers", pe=pe.me)
+    return kind
+
+
+def words_at(pe: PE, words: Array, what: str) -> tuple[npt.NDArray[np.int64], Kind]:
+    """The heap offsets of all elements of a symmetric array of integer words, and their kind.
+
+    Raises DtypeError for other dtypes, LayoutError for words that are not aligned.
+    """
+    kind = _word_kind(pe, words, what, True)
+    place = symmetric(pe, words, words.size, "ivars")
+    if place.offset % words.itemsize or place.stride % words.itemsize:
+        raise LayoutError(f"{what}: words at heap offset {place.offset:#x}, which are not aligned", pe=pe.me)
+    first = place.offset + place.stride * np.arange(place.count)
+    return (first[:, None] + np.arange(0, place.block, words.itemsize)).reshape(-1), kind
+
+
+def many_bits(values: object, dtype: np.dtype[Any], n: int, me: int) -> npt.NDArray[np.uint64]:
+    """As `scalar_bits`, of n integers. Raises as that, and SizeMismatch for another number of them."""
+    given = np.asarray(values)
+    if given.shape != (n,):
+        raise SizeMismatch(f"values must be {n} integers, not {list(given.shape)}", pe=me)
+    if given.dtype == dtype:
+        return given.astype(np.int64 if dtype.kind == "i" else np.uint64).view(np.uint64)
+    return np.array([scalar_bits(value, dtype, me) for value in given.tolist()], np.uint64)
 
 
 def scalar_bits(value: object, dtype: np.dtype[Any], me: int) -> int:
@@ -156,3 +184,15 @@ def count(size: object, source: Array, target: Array, me: int) -> int:
     if n > source.size or n > target.size:
         raise SizeMismatch(f"{n} elements asked for; source has {source.size}, target {target.size}", pe=me)
     return int(n)
+
+
+def whole_numbers(values: object, n: int | None, name: str, pe: PE) -> npt.NDArray[np.int64]:
+    """Integers as int64 [n]; raises DtypeError for other numbers, SizeMismatch for another length or beyond int64."""
+    array = np.asarray(values)
+    if array.dtype.kind not in "iu" and array.size:
+        raise DtypeError(f"{name} must be integers, not {array.dtype}", pe=pe.me)
+    if array.ndim != 1 or (n is not None and len(array) != n):
+        raise SizeMismatch(f"{name} must be one number for each of {n} blocks, not {list(array.shape)}", pe=pe.me)
+    if array.dtype == np.uint64 and array.max(initial=0) > np.iinfo(np.int64).max:
+        raise SizeMismatch(f"{name} reaches beyond any array", pe=pe.me)
+    return array.astype(np.int64, copy=False)

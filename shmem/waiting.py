@@ -24,7 +24,7 @@ from .views import scalar_bits, word_at
 
 NOTICE_S = 10.0
 HOW = "its process ended without finalize"
-_SYMBOL = {CMP.EQ: "==", CMP.NE: "!=", CMP.GT: ">", CMP.LE: "<=", CMP.LT: "<", CMP.GE: ">="}
+SYMBOL = {CMP.EQ: "==", CMP.NE: "!=", CMP.GT: ">", CMP.LE: "<=", CMP.LT: "<", CMP.GE: ">="}
 
 
 def until(
@@ -108,7 +108,7 @@ def wait_word(pe: PE, word: npt.NDArray[np.generic], cmp: object, value: object,
     condition = conditions([place.offset], kind, how, [bits])
 
     def awaited() -> str:
-        return f"word {_SYMBOL[how]} {value} at heap offset {place.offset:#x} of PE {pe.me} ({word.dtype})"
+        return f"word {SYMBOL[how]} {value} at heap offset {place.offset:#x} of PE {pe.me} ({word.dtype})"
 
     until(pe, lambda s: pe.fabric.wait(condition, s)[0], awaited, lambda: word.reshape(-1)[0].item(), timeout)
 

@@ -89,6 +89,13 @@ struct sm_pe {
     _Atomic uint64_t sleeps, wakes, woken, missed;
 };
 
+typedef struct {                            /* n puts of `width` bytes; a step of 0 uses one place for all of them */
+    int64_t n, dst_step, src_step, row_step, pe_step, last_row;
+    uint64_t dst, width;                    /* heap offset of row 0 */
+    const char *src;
+    const int64_t *rows, *pes;              /* numbers of the target rows (NULL: 0, 1, ...), up to last_row; target PEs */
+} sm_many;
+
 static inline void sm_pause(void) {
 #if defined(__x86_64__)
     __builtin_ia32_pause();
@@ -102,6 +109,7 @@ void sm_wake(sm_pe *p, int pe, uint64_t off, uint64_t n);
 void sm_wake_own(sm_pe *p);
 int sm_futex_sleep(sm_pe *p, _Atomic uint32_t *word, uint32_t seen, int64_t ns);
 void sm_futex_wake(sm_pe *p, _Atomic uint32_t *word);
+int sm_put_many(sm_pe *p, const sm_many *m);        /* 0, or -1 and nothing done: a PE or row that does not exist */
 void sm_copy_blocks(char *dst, int64_t dst_stride, const char *src, int64_t src_stride, uint64_t width, uint64_t n);
 void sm_close_stores(void);
 int sm_in_barrier(const sm_pe *p, int slot);

@@ -90,6 +90,7 @@ int sm_test(const void *word, int kind, int cmp, uint64_t value);
 int sm_wait(sm_pe *p, uint64_t off, int kind, int cmp, uint64_t value, int64_t timeout_ns);
 int sm_wait_any(sm_pe *p, const sm_condition *any, int64_t n, int64_t timeout_ns, int64_t *held);   /* held: which one */
 int64_t sm_test_any(const sm_pe *p, const sm_condition *any, int64_t n);                            /* -1: none */
+void sm_test_each(const sm_pe *p, const sm_condition *all, int64_t n, uint8_t *held);               /* 0 or 1 each */
 
 /* Barrier of n members; its words lie in the leader's header. `call` is the fingerprint of the collective call, 0 =
  * unchecked. After SM_TIMEOUT, SM_INTERRUPTED and SM_DIED the PE has arrived, and the next sm_barrier of the same slot and

@@ -154,6 +154,48 @@ static PyObject *hot_put(ARGS) {
     Py_RETURN_NONE;
 }
 
+/* The rows of a contiguous array: how many, and the bytes of each. */
+static int64_t rows_of(PyArrayObject *a, int64_t *width) {
+    if (!PyArray_NDIM(a)) return 0;
+    *width = PyArray_NBYTES(a) / PyArray_DIM(a, 0);
+    return PyArray_DIM(a, 0);
+}
+
+/* Whole numbers as int64; how many, or 0. */
+static int64_t numbers(PyObject *o, const int64_t **at) {
+    if (!contiguous(o) || PyArray_NDIM((PyArrayObject *)o) != 1 || !PyArray_ISBEHAVED_RO((PyArrayObject *)o)) return 0;
+    if (PyArray_TYPE((PyArrayObject *)o) != NPY_INT64) return 0;
+    *at = PyArray_DATA((PyArrayObject *)o);
+    return PyArray_DIM((PyArrayObject *)o, 0);
+}
+
+static PyObject *hot_put_many(ARGS) {       /* (targets or (targets, rows), sources, pes) */
+    place to;
+    sm_many m = {.n = 1};
+    int64_t width = 0, one = 0, k[3] = {0, 0, 0};   /* lengths of targets, sources, pes */
+    int pe;
+    if (!PLAIN(3)) PYTHON;
+    int pair = PyTuple_Check(args[0]) && PyTuple_Size(args[0]) == 2;
+    if (!symmetric(pair ? PyTuple_GetItem(args[0], 0) : args[0], &to) || !PyArray_ISWRITEABLE(to.array)) PYTHON;
+    if (!contiguous(args[1]) || PyArray_DESCR((PyArrayObject *)args[1]) != PyArray_DESCR(to.array)) PYTHON;
+    m.last_row = (k[0] = rows_of(to.array, &m.dst_step)) - 1;
+    if (pair) k[0] = numbers(PyTuple_GetItem(args[0], 1), &m.rows);
+    k[1] = rows_of((PyArrayObject *)args[1], &width);
+    if (pe_number(args[2], &pe)) one = pe, m.pes = &one, k[2] = 1;
+    else k[2] = numbers(args[2], &m.pes);
+    for (int i = 0; i < 3; i++)
+        if (k[i] != 1) m.n = k[i];
+    for (int i = 0; i < 3; i++)
+        if (!k[i] || (k[i] != 1 && k[i] != m.n)) PYTHON;
+    if (width > m.dst_step || m.n * width >= RELEASE_BYTES) PYTHON;
+    m.dst = to.off, m.width = (uint64_t)width, m.src = PyArray_DATA((PyArrayObject *)args[1]);
+    m.src_step = k[1] == 1 ? 0 : width, m.pe_step = k[2] != 1, m.row_step = k[0] != 1;
+    if (!pair && k[0] == 1) m.dst_step = 0;
+    if (sm_put_many(me, &m)) PYTHON;
+    me->posted[0] += (uint64_t)m.n;
+    Py_RETURN_NONE;
+}
+
 static PyObject *get(ARGS, int posted) {
     place from;
     int pe;
@@ -196,38 +238,46 @@ static PyObject *hot_g(ARGS) {
     return PyArray_Scalar(&bits, PyArray_DESCR(from.array), NULL);
 }
 
-/* Atomics: (target[, cond][, value], pe). Floats know set, fetch and swap only; the rest is Python's to refuse. */
-static PyObject *amo(ARGS, int op, int values, int answers) {
+/* Atomics: ([fetch, ]target[, cond][, value], pe). Floats know set, fetch and swap only; the rest is Python's to refuse. */
+enum { NOTHING, RETURNED, STORED };         /* what happens to the old value; STORED: in fetch, for after a quiet */
+
+static PyObject *amo(ARGS, int op, int values, int answer) {
     place to;
-    int pe, kind;
+    int pe, kind, at = answer == STORED;
     uint64_t value = 1, cond = 0;
-    if (!PLAIN(2 + values) || !symmetric(args[0], &to) || !pe_number(args[1 + values], &pe)) PYTHON;
+    if (!PLAIN(2 + values + at) || !symmetric(args[at], &to) || !pe_number(args[at + 1 + values], &pe)) PYTHON;
     if ((kind = word_kind(&to)) < 0 || (op != SM_AMO_FETCH && !PyArray_ISWRITEABLE(to.array))) PYTHON;
     if (kind >= SM_F32 && op != SM_AMO_FETCH && op != SM_AMO_SET && op != SM_AMO_SWAP) PYTHON;
-    if (values && !bits_of(args[values], kind, &value)) PYTHON;
-    if (values == 2 && !bits_of(args[1], kind, &cond)) PYTHON;
-    me->posted[0] += !answers;
+    if (values && !bits_of(args[at + values], kind, &value)) PYTHON;
+    if (values == 2 && !bits_of(args[at + 1], kind, &cond)) PYTHON;
+    PyArrayObject *fetch = (PyArrayObject *)args[0];
+    if (at && (!contiguous(args[0]) || PyArray_DESCR(fetch) != PyArray_DESCR(to.array) || PyArray_SIZE(fetch) != 1 ||
+               !PyArray_ISWRITEABLE(fetch)))
+        PYTHON;
+    me->posted[0] += answer != RETURNED;
     uint64_t old = sm_amo(me, pe, to.off, (int)to.bytes, op, value, cond);
-    if (answers) return number(old, kind);
+    if (at) memcpy(PyArray_DATA(fetch), &old, to.bytes);
+    if (answer == RETURNED) return number(old, kind);
     Py_RETURN_NONE;
 }
 
-#define AMO(name, op, values, answers) \
-    static PyObject *hot_##name(ARGS) { return amo(self, args, n, names, op, values, answers); }
-AMO(atomic_fetch, SM_AMO_FETCH, 0, 1)
-AMO(atomic_set, SM_AMO_SET, 1, 0)
-AMO(atomic_add, SM_AMO_ADD, 1, 0)
-AMO(atomic_inc, SM_AMO_ADD, 0, 0)
-AMO(atomic_and, SM_AMO_AND, 1, 0)
-AMO(atomic_or, SM_AMO_OR, 1, 0)
-AMO(atomic_xor, SM_AMO_XOR, 1, 0)
-AMO(atomic_swap, SM_AMO_SWAP, 1, 1)
-AMO(atomic_compare_swap, SM_AMO_CSWAP, 2, 1)
-AMO(atomic_fetch_add, SM_AMO_ADD, 1, 1)
-AMO(atomic_fetch_inc, SM_AMO_ADD, 0, 1)
-AMO(atomic_fetch_and, SM_AMO_AND, 1, 1)
-AMO(atomic_fetch_or, SM_AMO_OR, 1, 1)
-AMO(atomic_fetch_xor, SM_AMO_XOR, 1, 1)
+#define AMO(name, op, values, answer) \
+    static PyObject *hot_##name(ARGS) { return amo(self, args, n, names, op, values, answer); }
+#define FETCHING(name, op, values) AMO(name, op, values, RETURNED) AMO(name##_nbi, op, values, STORED)
+AMO(atomic_set, SM_AMO_SET, 1, NOTHING)
+AMO(atomic_add, SM_AMO_ADD, 1, NOTHING)
+AMO(atomic_inc, SM_AMO_ADD, 0, NOTHING)
+AMO(atomic_and, SM_AMO_AND, 1, NOTHING)
+AMO(atomic_or, SM_AMO_OR, 1, NOTHING)
+AMO(atomic_xor, SM_AMO_XOR, 1, NOTHING)
+FETCHING(atomic_fetch, SM_AMO_FETCH, 0)
+FETCHING(atomic_swap, SM_AMO_SWAP, 1)
+FETCHING(atomic_compare_swap, SM_AMO_CSWAP, 2)
+FETCHING(atomic_fetch_add, SM_AMO_ADD, 1)
+FETCHING(atomic_fetch_inc, SM_AMO_ADD, 0)
+FETCHING(atomic_fetch_and, SM_AMO_AND, 1)
+FETCHING(atomic_fetch_or, SM_AMO_OR, 1)
+FETCHING(atomic_fetch_xor, SM_AMO_XOR, 1)
 
 static int signal_word(PyObject *o, place *at) { return symmetric(o, at) && word_kind(at) == SM_U64; }
 
@@ -362,16 +412,16 @@ COLLECTIVE(xor_reduce, XOR_REDUCE)
 /* ---- the module ---- */
 
 #define FRONT(name) {#name, hot_##name}
+#define BOTH(name) FRONT(name), FRONT(name##_nbi)
 static const struct { const char *name; PyObject *(*call)(ARGS); } fronts[] = {
     FRONT(put), FRONT(get), {"put_nbi", hot_put}, FRONT(get_nbi), FRONT(p), FRONT(g), FRONT(put_signal),
     {"put_signal_nbi", hot_put_signal}, FRONT(signal_set), FRONT(signal_add), FRONT(signal_fetch),
-    FRONT(signal_wait_until), FRONT(wait_until), FRONT(test), FRONT(fence), FRONT(quiet),
+    FRONT(put_many), FRONT(signal_wait_until), FRONT(wait_until), FRONT(test), FRONT(fence), FRONT(quiet),
     FRONT(barrier_all), FRONT(sync_all), FRONT(broadcast), FRONT(fcollect), FRONT(alltoall), FRONT(sum_reduce),
     FRONT(prod_reduce), FRONT(min_reduce), FRONT(max_reduce), FRONT(and_reduce), FRONT(or_reduce), FRONT(xor_reduce),
-    FRONT(atomic_fetch),
     FRONT(atomic_set), FRONT(atomic_add), FRONT(atomic_inc), FRONT(atomic_and), FRONT(atomic_or), FRONT(atomic_xor),
-    FRONT(atomic_swap), FRONT(atomic_compare_swap), FRONT(atomic_fetch_add), FRONT(atomic_fetch_inc),
-    FRONT(atomic_fetch_and), FRONT(atomic_fetch_or), FRONT(atomic_fetch_xor),
+    BOTH(atomic_fetch), BOTH(atomic_swap), BOTH(atomic_compare_swap), BOTH(atomic_fetch_add), BOTH(atomic_fetch_inc),
+    BOTH(atomic_fetch_and), BOTH(atomic_fetch_or), BOTH(atomic_fetch_xor),
 };
 
 /* front(name, function, doc, module) -> builtin; one definition each lives as long as the process. */

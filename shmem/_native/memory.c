@@ -2,6 +2,8 @@
  * fence and quiet order it for weakly ordered CPUs and wake the own PE's waiters (another thread may have stored). */
 #include "core.h"
 
+#include <string.h>
+
 void sm_put(sm_pe *p, int pe, uint64_t dst, const void *src, uint64_t n) {
     int streaming = n >= p->streaming_bytes;
     sm_copy(p->heap[pe] + dst, src, n, streaming);
@@ -14,6 +16,58 @@ void sm_get(sm_pe *p, int pe, void *dst, uint64_t src, uint64_t n) {
     int streaming = n >= p->streaming_bytes;
     sm_copy(dst, p->heap[pe] + src, n, streaming);
     if (streaming) sm_close_stores();
+}
+
+static uint64_t place_of(const sm_many *m, int64_t i) {
+    return m->dst + (uint64_t)(m->dst_step * (m->rows ? m->rows[i * m->row_step] : i));
+}
+
+/* Wakes the waiters of all targets; one fence serves for all of them, and mostly nobody sleeps. */
+static void wake_many(sm_pe *p, const sm_many *m) {
+    uint32_t sleepers = 0;
+    atomic_thread_fence(memory_order_seq_cst);
+    for (int pe = 0; pe < p->n; pe++)
+        if (p->head[pe]) sleepers |= atomic_load_explicit(&p->head[pe]->sleepers, memory_order_relaxed);
+    if (!sleepers) return;
+    for (int64_t i = 0; i < m->n; i++) sm_wake(p, (int)m->pes[i * m->pe_step], place_of(m, i), m->width);
+}
+
+/* Whether any of n numbers, `step` apart, is below 0 or above `last`: the sign bits tell, without a branch. */
+static int outside(const int64_t *numbers, int64_t step, int64_t n, int64_t last) {
+    uint64_t signs = 0;
+    if (step == 0) n = 1;
+    for (int64_t i = 0; i < n; i++) signs |= (uint64_t)numbers[i] | ((uint64_t)last - (uint64_t)numbers[i]);
+    return (int)(signs >> 63);
+}
+
+/* The case that shall be fast: aligned words. All in registers, since the stores may alias anything. */
+static void store_words(char *const *heap, const sm_many *m) {
+    const int64_t *pes = m->pes, *rows = m->rows;
+    const char *from = m->src;
+    int64_t n = m->n, pe_step = m->pe_step, row_step = m->row_step, src_step = m->src_step, dst_step = m->dst_step;
+    uint64_t dst = m->dst, v;
+    for (int64_t i = 0; i < n; i++, pes += pe_step, from += src_step) {
+        char *to = heap[*pes] + dst;
+        memcpy(&v, from, 8);
+        if (rows) to += dst_step * rows[i * row_step];
+        else dst += (uint64_t)dst_step;
+        atomic_store_explicit((_Atomic uint64_t *)to, v, memory_order_release);
+    }
+}
+
+int sm_put_many(sm_pe *p, const sm_many *m) {
+    for (int pe = 0; pe < p->n; pe++)
+        if (!p->heap[pe]) return -1;
+    if (outside(m->pes, m->pe_step, m->n, p->n - 1)) return -1;
+    if (m->rows && outside(m->rows, m->row_step, m->n, m->last_row)) return -1;
+    if (m->width == 8 && !((m->dst | (uint64_t)m->dst_step) & 7)) {
+        store_words(p->heap, m);
+    } else {
+        for (int64_t i = 0; i < m->n; i++)
+            sm_copy(p->heap[m->pes[i * m->pe_step]] + place_of(m, i), m->src + i * m->src_step, m->width, 0);
+    }
+    wake_many(p, m);
+    return 0;
 }
 
 #define AMO_BODY(T)                                                                                          \

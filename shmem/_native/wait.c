@@ -96,6 +96,11 @@ int64_t sm_test_any(const sm_pe *p, const sm_condition *any, int64_t n) {
     return -1;
 }
 
+void sm_test_each(const sm_pe *p, const sm_condition *all, int64_t n, uint8_t *held) {
+    for (int64_t i = 0; i < n; i++)
+        held[i] = (uint8_t)sm_test(p->base + all[i].offset, (int)all[i].kind, (int)all[i].cmp, all[i].value);
+}
+
 /* The buckets of the awaited words, one bit each. */
 static uint64_t buckets_of(const sm_condition *any, int64_t n) {
     uint64_t bits = 0;
@@ -145,7 +150,7 @@ static int sleep_for_any(sm_pe *p, _Atomic uint32_t *wake, const sm_condition *a
 }
 
 int sm_wait_any(sm_pe *p, const sm_condition *any, int64_t n, int64_t timeout_ns, int64_t *held) {
-    for (int i = 0; i <= p->spin; i++) {
+    for (int64_t i = 0; i <= p->spin; i += n) {         /* looks at about as many words, however many there are */
         if ((*held = sm_test_any(p, any, n)) >= 0) return SM_OK;
         sm_pause();
     }

@@ -182,6 +182,13 @@ class DirectFabric:
         status = self.lib.sm_wait_any(self.pe, words, len(any_of), nanoseconds(timeout_s), which)
         return Status(status), int(which[0])
 
+    def test(self, all_of: Conditions) -> npt.NDArray[np.bool_]:
+        """Loads each word once."""
+        held = np.empty(len(all_of), np.bool_)
+        words = self.ffi.cast("sm_condition *", self.hot.address(all_of))
+        self.lib.sm_test_each(self.pe, words, len(all_of), self.ffi.cast("uint8_t *", self.hot.address(held)))
+        return held
+
     def barrier(self, members: Members, call: int, timeout_s: float) -> Status:
         """A counter in the leader's header; the last to arrive wakes all others with one system call."""
         leader, n = members.pes[0], len(members.pes)

@@ -137,6 +137,9 @@ class Fabric(Protocol):
     def wait(self, any_of: Conditions, timeout_s: float) -> tuple[Status, int]:
         """Sleeps until one of the own words satisfies its condition; with OK comes which one, the first in order."""
 
+    def test(self, all_of: Conditions) -> npt.NDArray[np.bool_]:
+        """Which of the own words satisfy their conditions now; acquires what those cover."""
+
     def barrier(self, members: Members, call: int, timeout_s: float) -> Status:
         """Arrives at a barrier and waits for the others. `call` is the fingerprint of the collective call (0 is
         compared with nothing). After TIMEOUT or INTERRUPTED the same call goes on with it. Completes nothing.

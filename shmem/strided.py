@@ -1,0 +1,122 @@
+"""Strided transfers: iput, iget and their block forms (OpenSHMEM 1.6, 9.6).
+
+Strides count elements, from the beginning of one element (or block) to that of the next. A strided transfer is a `put`
+or `get` of a view with these steps, so that everything said of those holds here as well. Arrays are C-contiguous of any
+shape, taken as one row of elements, or 1-D views with any step, whose strides multiply with the step of the view.
+"""
+
+from __future__ import annotations
+
+import operator
+
+import numpy as np
+
+from .errors import ArgumentError, DtypeError, LayoutError, SizeMismatch
+from .rma import _get, _put
+from .runtime import PE, current
+from .views import Array, check_array
+
+
+def _row(pe: PE, value: object, name: str) -> Array:
+    """An array as one row of elements, without a copy."""
+    array = check_array(value, name, pe.me)
+    if array.flags.c_contiguous:
+        return array.reshape(-1)
+    if array.ndim != 1:
+        raise LayoutError(
+            f"{name} of shape {array.shape} and strides {array.strides} is neither C-contiguous nor 1-D", pe=pe.me
+        )
+    return array
+
+
+def _number(pe: PE, value: object, name: str, least: int) -> int:
+    try:
+        number = operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise DtypeError(f"{name} is {value!r}: an integer is needed", pe=pe.me) from None
+    if number < least:
+        raise ArgumentError(f"{name} is {number}: must be at least {least}", pe=pe.me)
+    return number
+
+
+def _elements(
+    target: object, source: object, tst: object, sst: object, size: object
+) -> tuple[Array, Array, object]:  # fmt: skip
+    pe = current()
+    to, what = _row(pe, target, "target"), _row(pe, source, "source")
+    to, what = to[:: _number(pe, tst, "tst", 1)], what[:: _number(pe, sst, "sst", 1)]
+    return to, what, min(len(to), len(what)) if size is None else size
+
+
+def _blocks(pe: PE, row: Array, name: str, stride: int, bsize: int, nblocks: int) -> Array:
+    """The blocks of a row, as one view of them."""
+    if not bsize or not nblocks:
+        return row[:0]
+    end = (nblocks - 1) * stride + bsize
+    if end > len(row):
+        raise SizeMismatch(f"{nblocks} blocks reach to element {end} of {name}, which has {len(row)}", pe=pe.me)
+    if bsize == 1:
+        return row[:end:stride]
+    step = row.strides[0]
+    return np.lib.stride_tricks.as_strided(row, (nblocks, bsize), (stride * step, step))
+
+
+def _all_blocks(
+    target: object, source: object, tst: object, sst: object, bsize: object, nblocks: object
+) -> tuple[Array, Array]:
+    pe = current()
+    size, n = _number(pe, bsize, "bsize", 0), _number(pe, nblocks, "nblocks", 0)
+    least = max(1, size)  # blocks may not overlap
+    to, from_ = _number(pe, tst, "tst", least), _number(pe, sst, "sst", least)
+    return (
+        _blocks(pe, _row(pe, target, "target"), "target", to, size, n),
+        _blocks(pe, _row(pe, source, "source"), "source", from_, size, n),
+    )
+
+
+def iput(
+    target: Array, source: Array, pe: int, tst: int = 1, sst: int = 1, size: int | None = None, ctx: object = None
+) -> None:
+    """Copies element i * sst of source to element i * tst of target on PE `pe`, for i = 0 .. size - 1.
+
+    target: symmetric, same dtype. tst, sst: strides in elements, from 1 up. size: elements moved, default the smaller
+    of the two numbers of elements that the strides leave (len / stride, rounded up). On return: as `put`. Raises as
+    `put`, ArgumentError (stride). OpenSHMEM 1.6, 9.6 (shmem_iput).
+    """
+    to, what, n = _elements(target, source, tst, sst, size)
+    _put(to, what, pe, n, ctx)
+
+
+def iget(
+    target: Array, source: Array, pe: int, tst: int = 1, sst: int = 1, size: int | None = None, ctx: object = None
+) -> None:
+    """Copies element i * sst of source on PE `pe` to element i * tst of target here, for i = 0 .. size - 1.
+
+    source: symmetric. Otherwise as `iput`. On return: the data are in target. OpenSHMEM 1.6, 9.6 (shmem_iget).
+    """
+    to, what, n = _elements(target, source, tst, sst, size)
+    _get(to, what, pe, n, ctx)
+
+
+def ibput(
+    target: Array, source: Array, pe: int, tst: int, sst: int, bsize: int, nblocks: int, ctx: object = None
+) -> None:
+    """Copies blocks of bsize elements: block i from element i * sst of source to element i * tst of target on PE `pe`.
+
+    target: symmetric, same dtype. tst, sst: elements from the beginning of a block to that of the next, at least
+    bsize. nblocks: how many. bsize 1 is `iput`. On return: as `put`. Raises as `put`, ArgumentError (a stride below
+    bsize, a negative number), SizeMismatch where a block reaches beyond its array. OpenSHMEM 1.6, 9.6 (shmem_ibput).
+    """
+    to, what = _all_blocks(target, source, tst, sst, bsize, nblocks)
+    _put(to, what, pe, None, ctx)
+
+
+def ibget(
+    target: Array, source: Array, pe: int, tst: int, sst: int, bsize: int, nblocks: int, ctx: object = None
+) -> None:
+    """Copies blocks of bsize elements: block i from element i * sst of source on PE `pe` to element i * tst of target.
+
+    source: symmetric. Otherwise as `ibput`. On return: the data are in target. OpenSHMEM 1.6, 9.6 (shmem_ibget).
+    """
+    to, what = _all_blocks(target, source, tst, sst, bsize, nblocks)
+    _get(to, what, pe, None, ctx)
