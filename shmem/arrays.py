@@ -51,7 +51,7 @@ def make(
     pe = current()
     kind, sides = _checked(pe, dtype, order), _shape(shape)
     aligned, hinted = check_align(pe, align), check_hints(pe, hints)
-    suffix = (", order='F'" if order == "F" else "") + extras(align, hints)
+    suffix = (", order='F'" if order == "F" else "") + extras(align, hinted)
     call = f"{name}({sides}, {kind}{suffix})"
     nbytes = math.prod(sides) * kind.itemsize
     if nbytes == 0:

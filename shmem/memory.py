@@ -77,9 +77,9 @@ def check_hints(pe: PE, hints: object) -> int:
     return int(hints)  # type: ignore[call-overload, no-any-return]
 
 
-def extras(align: object, hints: object) -> str:
+def extras(align: object, hints: int) -> str:
     """How the keywords of an allocation are written in the text of the call."""
-    return (f", align={align}" if align else "") + (f", hints={int(hints)}" if hints else "")  # type: ignore[call-overload]
+    return (f", align={align}" if align else "") + (f", hints={hints}" if hints else "")
 
 
 def malloc(nbytes: int) -> memoryview | None:
@@ -116,7 +116,7 @@ def malloc_with_hints(nbytes: int, hints: int) -> memoryview | None:
     Hints change no result; a fabric may place the block by them. Raises as `malloc`, ArgumentError for other hints.
     OpenSHMEM 1.6, 9.3 (shmem_malloc_with_hints).
     """
-    return _block(f"malloc_with_hints({nbytes}, {hints!r})", nbytes, hints=hints)
+    return _block(f"malloc_with_hints({nbytes}, {check_hints(current(), hints)})", nbytes, hints=hints)
 
 
 def alloc(
@@ -127,7 +127,7 @@ def alloc(
     align, hints: as in `align` and `malloc_with_hints`. Raises as those. shmem4py.
     """
     nbytes = _product(count, size)
-    call = f"alloc({count}, {size}{extras(align, hints)}{'' if clear else ', clear=False'})"
+    call = f"alloc({count}, {size}{extras(align, check_hints(current(), hints))}{'' if clear else ', clear=False'})"
     block = _block(call, nbytes, bool(clear), align, hints)
     if block is None:
         collective(current(), call)

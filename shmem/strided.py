@@ -57,8 +57,8 @@ def _blocks(pe: PE, row: Array, name: str, stride: int, bsize: int, nblocks: int
         raise SizeMismatch(f"{nblocks} blocks reach to element {end} of {name}, which has {len(row)}", pe=pe.me)
     if bsize == 1:
         return row[:end:stride]
-    step = row.strides[0]
-    return np.lib.stride_tricks.as_strided(row, (nblocks, bsize), (stride * step, step))
+    step, raw = row.strides[0], row.view(f"V{row.itemsize}")  # as_strided does not know every dtype
+    return np.lib.stride_tricks.as_strided(raw, (nblocks, bsize), (stride * step, step)).view(row.dtype)
 
 
 def _all_blocks(

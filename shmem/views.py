@@ -143,7 +143,7 @@ def words_at(pe: PE, words: Array, what: str) -> tuple[npt.NDArray[np.int64], Ki
 
 def many_bits(values: object, dtype: np.dtype[Any], n: int, me: int) -> npt.NDArray[np.uint64]:
     """As `scalar_bits`, of n integers. Raises as that, and SizeMismatch for another number of them."""
-    given = np.asarray(values)
+    given = values if isinstance(values, np.ndarray) else np.asarray(values, object)  # keeps integers of any size
     if given.shape != (n,):
         raise SizeMismatch(f"values must be {n} integers, not {list(given.shape)}", pe=me)
     if given.dtype == dtype:

@@ -104,7 +104,7 @@ def _included(pe: PE, status: object, n: int) -> npt.NDArray[np.intp]:
     if status is None:
         return np.arange(n)
     mask = np.asarray(status)
-    if mask.shape != (n,) or mask.dtype.kind not in "iub":
+    if mask.shape != (n,) or (n and mask.dtype.kind not in "iub"):
         given = f"{mask.dtype} {list(mask.shape)}"
         raise SizeMismatch(f"status must be {n} integers, nonzero = excluded, not {given}", pe=pe.me)
     return np.flatnonzero(mask == 0)

@@ -68,6 +68,13 @@ class Model:
         self.age[first : first + granules] = [self.frees] * granules
         return granules
 
+    def cut(self, first: int, kept: int) -> None:
+        rest = self.blocks[first] - kept
+        if rest:
+            self.frees += 1
+            self.age[first + kept : first + kept + rest] = [self.frees] * rest
+            self.blocks[first] = kept
+
     @property
     def live(self) -> int:
         return self.age.count(LIVE) * GRANULE
@@ -97,6 +104,19 @@ class AgainstModel(RuleBasedStateMachine):
             return
         assert placed == (expected[0] * GRANULE, expected[1])
         self.model.take(expected[0], granules)
+
+    @precondition(lambda self: self.model.blocks)
+    @rule(data=st.data())
+    def shrink(self, data: st.DataObject) -> None:
+        """The end of a block is freed, its beginning stays where it was."""
+        first = data.draw(st.sampled_from(sorted(self.model.blocks)))
+        size = self.model.blocks[first] * GRANULE
+        nbytes = data.draw(st.integers(0, size))
+        kept = max(1, -(-nbytes // GRANULE))
+        self.model.cut(first, kept)
+        assert self.heap.shrink(first * GRANULE, nbytes) == size - kept * GRANULE
+        assert self.twin.shrink(first * GRANULE, nbytes) == size - kept * GRANULE
+        assert self.heap.size_of(first * GRANULE) == kept * GRANULE
 
     @precondition(lambda self: self.model.blocks)
     @rule(data=st.data())

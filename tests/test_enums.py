@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from shmem import enums
-from shmem.enums import AMO, CMP, OP, SIGNAL, THREAD, comparison, reduction, signal_op
+from shmem.enums import AMO, CMP, MALLOC, OP, SIGNAL, THREAD, amo_op, comparison, reduction, signal_op
 from shmem.errors import ArgumentError
 
 SYMBOLS = {"==": CMP.EQ, "!=": CMP.NE, ">": CMP.GT, "<=": CMP.LE, "<": CMP.LT, ">=": CMP.GE}
@@ -27,7 +27,7 @@ def test_the_numbers_are_those_of_the_native_core():
     assert [member.name for member in sorted(THREAD)] == ["SINGLE", "FUNNELED", "SERIALIZED", "MULTIPLE"]
 
 
-@pytest.mark.parametrize("enum", [CMP, SIGNAL, THREAD, AMO, OP])
+@pytest.mark.parametrize("enum", [CMP, SIGNAL, THREAD, AMO, OP, MALLOC])
 def test_each_member_has_a_flat_alias(enum):
     for member in enum:
         assert getattr(enums, f"{enum.__name__}_{member.name}") is member
@@ -39,6 +39,18 @@ def test_operations_are_their_names(enum):
     for member in enum:
         assert member == member.name.lower()
         assert enum(member.name.lower()) is member
+
+
+@pytest.mark.parametrize("member", AMO)
+def test_amo_op_takes_members_and_their_names(member):
+    for spelled in (member, member.value, member.value.upper()):
+        assert amo_op(spelled) is member
+
+
+@pytest.mark.parametrize("wrong", [OP.AND, OP.SUM, "swap", "", 1, None, SIGNAL.ADD, b"add"], ids=repr)
+def test_amo_op_takes_nothing_else(wrong):
+    with pytest.raises(ArgumentError, match="set inc add and or xor"):
+        amo_op(wrong)
 
 
 def test_version():

@@ -119,6 +119,38 @@ def test_waits_for_lines():
     shmem.free(x)
 
 
+WORDS = 700  # in all buckets
+ON_SEVERAL: list[Callable[[np.ndarray], object]] = [  # one for each of PEs 1 to 7
+    lambda words: shmem.wait_until_any(words, "==", 1),
+    lambda words: shmem.wait_until_some(words, "==", 1, np.arange(WORDS) % 2),
+    lambda words: shmem.wait_until_all(words, ">", 0),
+    lambda words: shmem.wait_until_any_vector(words[:2], "!=", [0, 0], timeout=15),
+    lambda words: shmem.wait_until_some_vector(words[::-5], ">=", [1] * (WORDS // 5)),
+    lambda words: shmem.wait_until_all_vector(words[:9], "==", [1] * 9),
+    lambda words: shmem.wait_until_any(words[::8], "==", 1),
+]
+
+
+@pytest.mark.parametrize("view", [False, True], ids=["", "while a ptr view exists"])
+def test_waits_for_several_words(view):
+    """PE 0 stores all of them late, one after the other."""
+    n, me = shmem.n_pes(), shmem.my_pe()
+    words = shmem.zeros(WORDS, np.int64)
+    seen = shmem.ptr(words, (me + 1) % n) if view else None
+    shmem.barrier_all()
+    cost = None
+    if me == 0:
+        time.sleep(HELD_S)
+        for pe in range(n):
+            shmem.put(words, np.ones(WORDS, np.int64), pe)
+    else:
+        cost = cost_of(lambda: ON_SEVERAL[(me - 1) % len(ON_SEVERAL)](words))
+    judge(cost)
+    assert seen is None or seen.tolist() == [1] * WORDS
+    shmem.barrier_all()
+    shmem.free(words)
+
+
 def batch_barrier() -> None:
     batch = shmem.Batch()
     batch.barrier()

@@ -31,6 +31,10 @@ def _batch(word: Any, value: int, pe: int) -> None:
     batch.run()
 
 
+def _bytes(value: int) -> Any:
+    return np.array([value], np.uint64).view(np.uint8)
+
+
 def _put_signal(word: Any, value: int, pe: int) -> None:
     shmem.put_signal(word[:0], np.zeros(0, np.uint64), pe, word, value, shmem.SIGNAL_SET)
 
@@ -46,6 +50,14 @@ WRITES: dict[str, tuple[Write, int]] = {
     "signal_add": (lambda word, value, pe: shmem.signal_add(word, 1, pe), 1),
     "put_signal": (_put_signal, 1),
     "batch": (_batch, 1),
+    "put_many": (lambda word, value, pe: shmem.put_many(word, np.array([value], np.uint64), pe), 1),
+    "put_many of bytes": (lambda word, value, pe: shmem.put_many(word.view(np.uint8), _bytes(value), pe), 1),
+    "put_many in Python": (lambda word, value, pe: shmem.put_many([word], [np.array([value], np.uint64)], [pe]), 1),
+    "iput": (lambda word, value, pe: shmem.iput(word, np.array([value, 0], np.uint64), pe, 1, 2), 1),
+    "ibput": (lambda word, value, pe: shmem.ibput(word.view(np.uint8), _bytes(value), pe, 4, 4, 4, 2), 1),
+    "atomic_fetch_add_nbi": (lambda word, value, pe: shmem.atomic_fetch_add_nbi(np.zeros(1, "u8"), word, 1, pe), 1),
+    "atomic_swap_nbi": (lambda word, value, pe: shmem.atomic_swap_nbi(np.zeros(1, "u8"), word, value, pe), 1),
+    "atomic_op": (lambda word, value, pe: shmem.atomic_op(word, value, "set", pe), 1),
 }
 
 

@@ -1,0 +1,87 @@
+"""Sharing memory with PyTorch: an array as a tensor and back, without a copy.
+
+Symmetric arrays are plain ndarrays, so everything that takes those shares their memory: the buffer protocol, DLPack
+(`np.from_dlpack`, `torch.from_dlpack`), `torch.from_numpy`. What those do not know are the small floats of ml_dtypes:
+they go through integers of their width here. torch is imported by the first call and by nothing else. A tensor keeps
+the array's memory mapped, but not its block allocated: after `free` it must not be used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+import ml_dtypes
+import numpy as np
+
+from .errors import ArgumentError, DtypeError, LayoutError
+from .views import Array
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+# ml_dtypes and torch call them alike; both see them as integers of this width.
+SMALL = {
+    np.dtype(getattr(ml_dtypes, name)): (name, carrier)
+    for name, carrier in (
+        ("bfloat16", "uint16"), ("float8_e4m3fn", "uint8"), ("float8_e5m2", "uint8"), ("float8_e4m3fnuz", "uint8"),
+        ("float8_e5m2fnuz", "uint8"), ("float8_e8m0fnu", "uint8"),
+    )
+}  # fmt: skip
+
+
+def _torch() -> Any:
+    try:
+        return importlib.import_module("torch")
+    except ModuleNotFoundError:
+        raise ImportError("torch is not installed: install the extra shmemu[torch]") from None
+
+
+def to_torch(array: Array) -> Tensor:
+    """An array as a CPU tensor over the same memory: stores to the one are seen in the other.
+
+    array: any ndarray, symmetric or not, whose dtype torch has: bool, integers, float16, float32, float64, complex64,
+    complex128, and of ml_dtypes bfloat16 and the 8-bit floats that torch knows. Any steps but negative ones. Raises
+    DtypeError, LayoutError (a negative step), ArgumentError (read-only), ImportError without torch.
+    """
+    torch = _torch()
+    if not isinstance(array, np.ndarray):
+        raise DtypeError(f"a NumPy array is needed, not {type(array).__name__}")
+    if not array.flags.writeable:
+        raise ArgumentError("array is read-only, and no tensor is")
+    if any(step < 0 for step in array.strides):
+        raise LayoutError("array has a negative step, and no tensor has: numpy.ascontiguousarray makes a copy")
+    name, carrier = SMALL.get(array.dtype, ("", ""))
+    try:
+        if not name:
+            return torch.from_numpy(array)
+        return torch.from_numpy(array.view(carrier)).view(getattr(torch, name))
+    except (TypeError, AttributeError, ValueError) as error:
+        raise DtypeError(f"torch has no tensors of dtype {array.dtype}: {error}") from None
+
+
+def from_torch(tensor: Tensor) -> Array:
+    """A CPU tensor as an ndarray over the same memory; symmetric if the tensor came from a symmetric array.
+
+    Raises ArgumentError for a tensor on another device, of a sparse layout or one that needs gradients (give it
+    `tensor.detach()`), DtypeError for a dtype that NumPy and ml_dtypes lack, and for what is no tensor.
+    """
+    torch = _torch()
+    if not isinstance(tensor, torch.Tensor):
+        raise DtypeError(f"a tensor is needed, not {type(tensor).__name__}")
+    if tensor.requires_grad:
+        raise ArgumentError("the tensor needs gradients, which NumPy can't keep: give tensor.detach()")
+    for dtype, (name, carrier) in SMALL.items():
+        if tensor.dtype == getattr(torch, name, None):
+            return _shared(tensor.view(getattr(torch, carrier))).view(dtype)
+    return _shared(tensor)
+
+
+def _shared(tensor: Any) -> Array:
+    if tensor.device.type != "cpu" or tensor.layout != _torch().strided:
+        raise ArgumentError(f"the tensor is on {tensor.device}, of layout {tensor.layout}: no memory to share")
+    try:
+        shared: Array = tensor.numpy()
+    except TypeError as error:
+        raise DtypeError(f"NumPy has no arrays of dtype {tensor.dtype}: {error}") from None
+    return shared
