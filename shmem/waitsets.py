@@ -1,4 +1,4 @@
-"""Waits and tests on several own words: the _all, _any and _some forms and their vector forms (OpenSHMEM 1.6, 9.10).
+"""Waits and tests on several own words: the _all, _any and _some forms and their vector forms (OpenSHMEM 1.6, 9.11).
 
 One set of words (`WaitSet`) and one loop (`waiting.until`) serve all twelve routines. Who waits for any of several
 words sleeps once for all of them; who waits for all sleeps for one after the other. What any and some return is what a
@@ -132,7 +132,7 @@ def wait_until_all(
     CMP, or '==' '!=' '>' '<=' '<' '>='. status: None, or one integer a word: nonzero excludes it; not changed. With no
     word left it returns at once. On return: as `wait_until`, for every word. timeout: seconds, default
     SHMEMU_TIMEOUT_S. Raises NotSymmetric, DtypeError, SizeMismatch, LayoutError, ArgumentError (comparison),
-    ShmemTimeout, PeerDied. OpenSHMEM 1.6, 9.10 (shmem_wait_until_all).
+    ShmemTimeout, PeerDied. OpenSHMEM 1.6, 9.11 (shmem_wait_until_all).
     """
     WaitSet(ivars, cmp, value, status, "all words", False).wait_all(timeout)
 
@@ -143,7 +143,7 @@ def wait_until_any(
     """Blocks until some own word satisfies `word cmp value`; returns its number, None if all are excluded.
 
     Of several that hold, repeated calls return each in turn. Arguments, completion and errors as `wait_until_all`, for
-    the word returned. OpenSHMEM 1.6, 9.10 (shmem_wait_until_any, which returns SIZE_MAX for None).
+    the word returned. OpenSHMEM 1.6, 9.11 (shmem_wait_until_any, which returns SIZE_MAX for None).
     """
     return _wait_any(WaitSet(ivars, cmp, value, status, "any word", False), timeout)
 
@@ -154,7 +154,7 @@ def wait_until_some(
     """Blocks until some own word satisfies `word cmp value`; returns the numbers of all that do ([]: all excluded).
 
     Arguments, completion and errors as `wait_until_all`, for the words returned.
-    OpenSHMEM 1.6, 9.10 (shmem_wait_until_some).
+    OpenSHMEM 1.6, 9.11 (shmem_wait_until_some).
     """
     return _wait_some(WaitSet(ivars, cmp, value, status, "some words", False), timeout)
 
@@ -165,7 +165,7 @@ def wait_until_all_vector(
 ) -> None:  # fmt: skip
     """As `wait_until_all`, each word compared with its own value: values has one integer a word.
 
-    OpenSHMEM 1.6, 9.10 (shmem_wait_until_all_vector).
+    OpenSHMEM 1.6, 9.11 (shmem_wait_until_all_vector).
     """
     WaitSet(ivars, cmp, values, status, "all words", True).wait_all(timeout)
 
@@ -174,7 +174,7 @@ def wait_until_any_vector(
     ivars: Array, cmp: object, values: npt.ArrayLike, status: npt.ArrayLike | None = None, *,
     timeout: float | None = None,
 ) -> int | None:  # fmt: skip
-    """As `wait_until_any`, each word compared with its own value. OpenSHMEM 1.6, 9.10 (shmem_wait_until_any_vector)."""
+    """As `wait_until_any`, each word compared with its own value. OpenSHMEM 1.6, 9.11 (shmem_wait_until_any_vector)."""
     return _wait_any(WaitSet(ivars, cmp, values, status, "any word", True), timeout)
 
 
@@ -184,7 +184,7 @@ def wait_until_some_vector(
 ) -> list[int]:  # fmt: skip
     """As `wait_until_some`, each word compared with its own value.
 
-    OpenSHMEM 1.6, 9.10 (shmem_wait_until_some_vector).
+    OpenSHMEM 1.6, 9.11 (shmem_wait_until_some_vector).
     """
     return _wait_some(WaitSet(ivars, cmp, values, status, "some words", True), timeout)
 
@@ -192,7 +192,7 @@ def wait_until_some_vector(
 def test_all(ivars: Array, cmp: object, value: object, status: npt.ArrayLike | None = None) -> bool:
     """Whether every own word satisfies `word cmp value` now; True if all are excluded. Never blocks.
 
-    Arguments and errors as `wait_until_all`; when True it acquires as that does. OpenSHMEM 1.6, 9.10 (shmem_test_all).
+    Arguments and errors as `wait_until_all`; when True it acquires as that does. OpenSHMEM 1.6, 9.11 (shmem_test_all).
     """
     ones = WaitSet(ivars, cmp, value, status, "all words", False)
     return len(ones.held()) == len(ones.numbers)
@@ -202,7 +202,7 @@ def test_any(ivars: Array, cmp: object, value: object, status: npt.ArrayLike | N
     """The number of an own word that satisfies `word cmp value` now, None if none does. Never blocks.
 
     Of several that hold, repeated calls return each in turn. Arguments and errors as `wait_until_all`; acquires for the
-    word returned. OpenSHMEM 1.6, 9.10 (shmem_test_any, which returns SIZE_MAX for None).
+    word returned. OpenSHMEM 1.6, 9.11 (shmem_test_any, which returns SIZE_MAX for None).
     """
     return _test_any(WaitSet(ivars, cmp, value, status, "any word", False))
 
@@ -210,7 +210,7 @@ def test_any(ivars: Array, cmp: object, value: object, status: npt.ArrayLike | N
 def test_some(ivars: Array, cmp: object, value: object, status: npt.ArrayLike | None = None) -> list[int]:
     """The numbers of the own words that satisfy `word cmp value` now. Never blocks.
 
-    Arguments and errors as `wait_until_all`; acquires for the words returned. OpenSHMEM 1.6, 9.10 (shmem_test_some).
+    Arguments and errors as `wait_until_all`; acquires for the words returned. OpenSHMEM 1.6, 9.11 (shmem_test_some).
     """
     return WaitSet(ivars, cmp, value, status, "some words", False).held()
 
@@ -218,7 +218,7 @@ def test_some(ivars: Array, cmp: object, value: object, status: npt.ArrayLike | 
 def test_all_vector(
     ivars: Array, cmp: object, values: npt.ArrayLike, status: npt.ArrayLike | None = None
 ) -> bool:  # fmt: skip
-    """As `test_all`, each word compared with its own value. OpenSHMEM 1.6, 9.10 (shmem_test_all_vector)."""
+    """As `test_all`, each word compared with its own value. OpenSHMEM 1.6, 9.11 (shmem_test_all_vector)."""
     ones = WaitSet(ivars, cmp, values, status, "all words", True)
     return len(ones.held()) == len(ones.numbers)
 
@@ -226,12 +226,12 @@ def test_all_vector(
 def test_any_vector(
     ivars: Array, cmp: object, values: npt.ArrayLike, status: npt.ArrayLike | None = None
 ) -> int | None:  # fmt: skip
-    """As `test_any`, each word compared with its own value. OpenSHMEM 1.6, 9.10 (shmem_test_any_vector)."""
+    """As `test_any`, each word compared with its own value. OpenSHMEM 1.6, 9.11 (shmem_test_any_vector)."""
     return _test_any(WaitSet(ivars, cmp, values, status, "any word", True))
 
 
 def test_some_vector(
     ivars: Array, cmp: object, values: npt.ArrayLike, status: npt.ArrayLike | None = None
 ) -> list[int]:  # fmt: skip
-    """As `test_some`, each word compared with its own value. OpenSHMEM 1.6, 9.10 (shmem_test_some_vector)."""
+    """As `test_some`, each word compared with its own value. OpenSHMEM 1.6, 9.11 (shmem_test_some_vector)."""
     return WaitSet(ivars, cmp, values, status, "some words", True).held()

@@ -2,7 +2,7 @@
 
 Only calls from outside our packages count, and only those that returned: a test that sees a call refused has not run
 it. The wrappers change nothing else: name, signature and docstring are the function's, and their code pretends to lie
-in `shmem`, so that whoever looks for the line that called (`shmem.arrays.caller`) passes over them.
+in `shmem`, so that whoever looks for the line that called (`shmem.memory.caller`) passes over them.
 """
 
 from __future__ import annotations
