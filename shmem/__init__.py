@@ -27,8 +27,6 @@ from .amo import (
     atomic_swap,
     atomic_xor,
 )
-from .arrays import addr_accessible, array, calloc, empty, free, full, heap_stats, malloc, ones, ptr, zeros
-from .barriers import barrier, barrier_all, sync, sync_all, team_sync
 from .amo_nbi import (
     atomic_compare_swap_nbi,
     atomic_fetch_add_nbi,
@@ -40,20 +38,8 @@ from .amo_nbi import (
     atomic_fetch_xor_nbi,
     atomic_swap_nbi,
 )
-from .arrays import (
-    addr_accessible,
-    array,
-    del_array,
-    empty,
-    fromalloc,
-    full,
-    heap_stats,
-    new_array,
-    ones,
-    ptr,
-    zeros,
-)
-from .barriers import barrier, barrier_all, sync, sync_all
+from .arrays import addr_accessible, array, del_array, empty, fromalloc, full, heap_stats, new_array, ones, ptr, zeros
+from .barriers import barrier, barrier_all, sync, sync_all, team_sync
 from .batch import Batch
 from .bootstrap import launched as _launched
 from .collectives import (
@@ -112,9 +98,19 @@ from .runtime import (
     query_initialized,
     query_thread,
 )
-from .signals import put_signal, put_signal_nbi, signal_add, signal_fetch, signal_set, signal_wait_until
+from .signals import (
+    del_signal,
+    new_signal,
+    put_signal,
+    put_signal_nbi,
+    signal_add,
+    signal_fetch,
+    signal_set,
+    signal_wait_until,
+)
 from .splits import team_destroy, team_from_pes, team_split_2d, team_split_strided
 from .streams import Event, Stream
+from .strided import ibget, ibput, iget, iput
 from .teams import (
     TEAM_INVALID,
     TEAM_SHARED,
@@ -126,19 +122,6 @@ from .teams import (
     team_ptr,
     team_translate_pe,
 )
-from .signals import (
-    del_signal,
-    new_signal,
-    put_signal,
-    put_signal_nbi,
-    signal_add,
-    signal_fetch,
-    signal_set,
-    signal_wait_until,
-)
-from .streams import Event, Stream
-from .strided import ibget, ibput, iget, iput
-from .teams import TEAM_INVALID, TEAM_WORLD, Team
 from .waiting import spin, test, wait_until
 from .waitsets import (
     test_all,

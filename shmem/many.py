@@ -115,7 +115,7 @@ def put_many(targets: object, sources: object, pes: object, ctx: object = None) 
     n = next((length for length in lengths.values() if length != 1), 1)
     if any(length not in (1, n) for length in lengths.values()):
         raise SizeMismatch(f"lengths differ: {lengths}", pe=here.me)
-    reach_all(here, there)
+    there = reach_all(here, there, ctx)
     _check_sides(here, to, what, n)
     ops: Records = np.zeros(n, RECORD)
     ops["op"], ops["pe"], ops["n"] = Op.PUT, there, what.nbytes

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .contexts import number_of
+from .contexts import context_of, number_of
 from .errors import DtypeError, SizeMismatch
 from .front import fronted
 from .ordering import check_context
@@ -30,14 +30,18 @@ def reach(pe: PE, target: object, ctx: object = None) -> int:
     return number
 
 
-def reach_all(pe: PE, targets: npt.NDArray[np.int64]) -> None:
+def reach_all(pe: PE, targets: npt.NDArray[np.int64], ctx: object = None) -> npt.NDArray[np.int64]:
     """As `reach`, for many PEs at once."""
-    if len(targets):
-        reach(pe, int(targets.min()))
-        reach(pe, int(targets.max()))
+    if not len(targets):
+        return targets
+    for end in (targets.min(), targets.max()):
+        number_of(pe, int(end), ctx)
+    members = None if ctx is None else context_of(ctx).pes
+    there = targets if members is None else np.asarray(members, np.int64)[targets]
     for dead in pe.fabric.dead(look=False):
-        if dead in targets:
-            reach(pe, dead)
+        if dead in there:
+            check_reachable(pe, dead)
+    return there
 
 
 def _gathered(array: Array, size: int) -> Array:
