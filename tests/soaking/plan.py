@@ -107,7 +107,7 @@ class Drawing:
                 yield self._alloc()
             elif self.rng.random() < 0.10:
                 yield self._free()
-            elif self.rng.random() < 0.45:
+            elif self.rng.random() < 0.75:
                 yield self._collective()
             else:
                 yield self._round()
@@ -132,9 +132,10 @@ class Drawing:
 
     def _round(self) -> Round:
         taken: dict[tuple[int, int], np.ndarray] = {}  # per array and PE: which cells are spoken for
-        acts = [act for _ in range(6 * self.n) if (act := self._act(taken))]
-        words = [act for key in list(self.live)[1:] if self.live[key][0] in WORDS for act in self._adds(key, taken)]
-        return Round((*acts, *words))
+        acts = [act for _ in range(5 * self.n) if (act := self._act(taken))]
+        words = [key for key in list(self.live)[1:] if self.live[key][0] in WORDS]
+        adds = self._adds(self._pick(words), taken) if words else []
+        return Round((*acts, *adds))
 
     def _claim(self, taken: dict[tuple[int, int], np.ndarray], key: int, on: int, cells: slice) -> bool:
         used = taken.setdefault((key, on), np.zeros(self.live[key][1], bool))
