@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from . import enums as _enums
 from . import errors as _errors
+from . import interop as interop
 from .amo import (
     atomic_add,
     atomic_and,
