@@ -7,6 +7,7 @@ MPI ?= mpich
 N ?= 4
 TEXT ?=
 ARGS ?=
+EXTRAS ?=
 SHMEMU_WERROR ?= 1
 export SHMEMU_WERROR
 
@@ -30,7 +31,7 @@ ifneq ($(words $(wildcard shmem/_native/_core*.so shmem/_native/_hot*.so)),2)
 .PHONY: $(CORE)
 endif
 
-.PHONY: demo test test-jobs test-quick test-full mutants lint bench dist clean
+.PHONY: demo test test-jobs test-quick test-full mutants soak lint bench dist clean
 
 demo: $(CORE)                   ## the main job: N= PEs, TEXT= a UTF-8 file
 	$(VENV)/bin/shmemu demo -n $(N) $(if $(TEXT),--text "$(TEXT)") $(ARGS)
@@ -52,6 +53,9 @@ test-full: $(CORE)              ## every test in every cell
 mutants: $(CORE)                ## breaks the code at the places listed in tests/mutants.py; the suite must notice each
 	$(PY) tests/mutants.py $(ARGS)
 
+soak: $(CORE)                   ## random programs against a model; ARGS="--minutes 10 --seed 1"
+	$(PY) tests/soak.py $(ARGS)
+
 lint: $(CORE)
 	$(PY) -m ruff check .
 	$(PY) -m mypy
@@ -59,6 +63,8 @@ lint: $(CORE)
 bench: $(CORE)                  ## on an idle machine; results in out/
 	$(PY) benchmarks/latency.py $(ARGS)
 	$(PY) benchmarks/dispatch.py $(ARGS)
+	$(PY) benchmarks/rma.py $(ARGS)
+	$(PY) benchmarks/collectives.py $(ARGS)
 	$(PY) benchmarks/rma.py $(ARGS)
 	$(PY) benchmarks/collectives.py $(ARGS)
 
@@ -75,7 +81,7 @@ clean:
 $(ENV): pyproject.toml setup.py
 	@$(PYTHON) shmem/_native/build.py
 	$(PY) -c "" 2>/dev/null || $(PYTHON) -m venv --clear $(VENV)
-	$(PIP) install -q -e '.[$(MPI),test]'
+	$(PIP) install -q -e '.[$(MPI),test$(EXTRAS)]'
 	@touch $(CORE)
 	@pwd > $@
 
