@@ -151,11 +151,62 @@ def test_waits_for_several_words(view):
     shmem.free(words)
 
 
+def test_waits_in_the_queue_of_a_lock():
+    lock = shmem.new_lock()
+    if shmem.my_pe() == 0:
+        shmem.set_lock(lock)
+    shmem.barrier_all()
+    cost = None
+    if shmem.my_pe() == 0:
+        time.sleep(HELD_S)
+    else:
+        cost = cost_of(lambda: shmem.set_lock(lock))
+    shmem.clear_lock(lock)
+    judge(cost)
+    shmem.del_lock(lock)
+
+
+def test_waits_for_a_stream_and_for_workers():
+    """On odd PEs a stream waits for a word and the program for the stream; on even ones two workers wait."""
+    me, word = shmem.my_pe(), shmem.zeros(1, np.uint64)
+    batch = shmem.Batch()
+    batch.wait(word, "==", 1)
+    shmem.barrier_all()
+    cost = None
+    if me == 0:
+        time.sleep(HELD_S)
+        for pe in range(shmem.n_pes()):
+            shmem.signal_set(word, 1, pe)
+    elif me % 2:
+        with shmem.Stream() as stream:
+            cost = cost_of(batch.launch(stream).wait)
+    else:
+        cost = cost_of(lambda: shmem.workers(2, worker_waits(word)))
+    judge(cost)
+    shmem.free(word)
+
+
+def worker_waits(word: np.ndarray) -> Callable[[int], None]:
+    def body(i: int) -> None:
+        if i == 0:
+            shmem.signal_wait_until(word, "==", 1)
+        shmem.worker_barrier()
+
+    return body
+
+
 def batch_barrier() -> None:
     batch = shmem.Batch()
     batch.barrier()
     batch.run()
 
+
+def meet_in(routine: Callable[..., None]) -> None:
+    """The arrays are made before: `ARRAYS`, or their allocation would be what waits."""
+    routine(*ARRAYS)
+
+
+ARRAYS: list[np.ndarray] = []
 
 COLLECTIVE = {
     "barrier_all": shmem.barrier_all,
@@ -163,12 +214,16 @@ COLLECTIVE = {
     "barrier": shmem.barrier,
     "sync": shmem.sync,
     "batch": batch_barrier,
+    "team_sync": lambda: shmem.team_sync(shmem.TEAM_SHARED),
+    "sum_reduce": lambda: meet_in(shmem.sum_reduce),
+    "fcollect": lambda: meet_in(shmem.fcollect),
     "zeros": lambda: shmem.free(shmem.zeros(8)),
 }
 
 
 @pytest.mark.parametrize("name", COLLECTIVE)
 def test_waits_for_all_pes(name):
+    ARRAYS[:] = [shmem.zeros(8), shmem.zeros(1)]
     shmem.barrier_all()
     if shmem.my_pe() == 0:
         time.sleep(HELD_S)
@@ -176,6 +231,8 @@ def test_waits_for_all_pes(name):
         judge(None)
     else:
         judge(cost_of(COLLECTIVE[name]))
+    for array in ARRAYS:
+        shmem.free(array)
 
 
 def test_free_waits_politely():
