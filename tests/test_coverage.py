@@ -5,7 +5,9 @@ Small suites run in jobs of their own, as in `test_launcher`; the folder they ar
 
 from __future__ import annotations
 
+import functools
 import re
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -118,6 +120,48 @@ def test_public_functions_are_those_of_the_module_and_of_its_classes() -> None:
     assert not {"CMP", "ShmemError", "Team", "TEAM_WORLD", "Team.__repr__", "Team.pes", "HeapStats"} & set(names)
     for name, owner, attribute in calls.public(shmem):
         assert callable(getattr(owner, attribute)), name
+
+
+class Things:
+    """A module with every kind of member."""
+
+    class Thing:
+        value = 1
+        made = functools.cached_property(lambda self: 2)
+        asked = property(lambda self: 3)
+
+        def method(self) -> str:
+            return "method"
+
+        @staticmethod
+        def static(word: str) -> str:
+            return word
+
+        @classmethod
+        def of_class(cls) -> str:
+            return cls.__name__
+
+        def _inner(self) -> None: ...
+
+    settings = functools.partial(int)
+    FACTOR = 3
+    __all__ = ("FACTOR", "Thing", "settings")
+    __file__ = shmem.__file__
+
+
+def test_only_functions_are_wrapped_and_each_kind_still_works(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "shmem", Things)
+    before = dict(vars(Things.Thing))
+    ran = calls.Calls()
+    ran.install()
+    changed = {name for name, member in vars(Things.Thing).items() if member is not before.get(name)}
+    assert changed == {"method", "static", "of_class"}
+    thing = Things.Thing()
+    assert (thing.value, thing.made, thing.asked) == (1, 2, 3)
+    assert (thing.method(), Things.Thing.static("word"), thing.static("word")) == ("method", "word", "word")
+    assert ran.fresh() == ["Thing.method", "Thing.static"]
+    assert (thing.of_class(), Things.Thing.of_class()) == ("Thing", "Thing")
+    assert (ran.fresh(), ran.fresh()) == (["Thing.of_class"], [])
 
 
 def test_a_reason_for_what_did_run_is_out_of_date() -> None:

@@ -125,6 +125,7 @@ def sum_reduce(
 ) -> None:
     """Adds `source` of every PE of a team, element by element, into `target` on all of them.
 
+    On return: as `broadcast`.
     The order is fixed: the value of PE 0 of the team, then one PE after the other. Integers wrap, bools are or-ed.
     float32, float64, long double and complex round at every addition in their own type; bfloat16, float16 and fp8 are
     added in float32 and rounded once at the end. target, source: as in `broadcast`; the same or disjoint. On return:
