@@ -425,14 +425,15 @@ static PyObject *bind(PyObject *module, PyObject *args) {
 
 static PyObject *run_records(PyObject *module, PyObject *args) {
     (void)module;
-    unsigned long long pe, address;
+    unsigned long long pe, address, reached;
     long long n, done, timeout_ns;
     int q, status;
-    if (!PyArg_ParseTuple(args, "KiKLLL", &pe, &q, &address, &n, &done, &timeout_ns)) return NULL;
+    if (!PyArg_ParseTuple(args, "KiKLLLK", &pe, &q, &address, &n, &done, &timeout_ns, &reached)) return NULL;
     int64_t at = done;
     Py_BEGIN_ALLOW_THREADS
     status = sm_run((sm_pe *)(uintptr_t)pe, q, (sm_op *)(uintptr_t)address, n, &at, timeout_ns);
     Py_END_ALLOW_THREADS
+    if (reached) *(int64_t *)(uintptr_t)reached = at;  /* a signal's exception may come before the caller has the result */
     return Py_BuildValue("iL", status, (long long)at);
 }
 
@@ -449,7 +450,7 @@ static PyMethodDef methods[] = {
     {"front", make_front, METH_VARARGS, "front(name, function, doc, module) -> builtin, or None if there is none"},
     {"bind", bind, METH_VARARGS, "bind(address of sm_pe or 0, comparison type, signal type, isa, barrier_all's and sync_all's fingerprints)"},
     {"learn", learn, METH_VARARGS, "learn(routine, target, source, root, size, plan, address, address, n): records to replay"},
-    {"run_at", run_records, METH_VARARGS, "run_at(pe, queue, address, n, done, timeout_ns) -> (status, done)"},
+    {"run_at", run_records, METH_VARARGS, "run_at(pe, queue, address, n, done, timeout_ns, address for done or 0) -> (status, done)"},
     {"address", data_address, METH_O, "address of an array's first element"},
     {NULL, NULL, 0, NULL},
 };

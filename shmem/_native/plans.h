@@ -63,6 +63,18 @@ static int plan_key_of(plan_key *key, int routine, PyObject *target, PyObject *s
     return 1;
 }
 
+/* Goes on with a call in Python. An exception that a signal raised before Python got there must not lose the place. */
+static PyObject *go_on(PyObject *plan, int half, long long done, int status) {
+    PyObject *result = PyObject_CallMethod(plan, "resume", "iLi", half, done, status), *type, *value, *trace;
+    if (result || (status != SM_TIMEOUT && status != SM_INTERRUPTED)) return result;
+    PyErr_Fetch(&type, &value, &trace);
+    PyObject *left = PyObject_CallMethod(plan, "leave", "iL", half, done);
+    if (!left) PyErr_Clear();
+    Py_XDECREF(left);
+    PyErr_Restore(type, value, trace);
+    return NULL;
+}
+
 /* Runs the records of a call if they are known: the call's result, or NULL and *known = 0. */
 static PyObject *replay(int routine, PyObject *const *args, Py_ssize_t n, PyObject *names, int *known) {
     plan_key key;
@@ -85,7 +97,7 @@ static PyObject *replay(int routine, PyObject *const *args, Py_ssize_t n, PyObje
     status = sm_run(p, SM_QUEUES - 1, ops, count, &done, SLICE_NS);
     Py_END_ALLOW_THREADS
     if (status) {
-        result = PyObject_CallMethod(plan, "resume", "iLi", half, (long long)done, status);
+        result = go_on(plan, half, (long long)done, status);
     } else {
         Py_INCREF(Py_None);
         result = Py_None;

@@ -14,6 +14,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+
 from ..barriers import check_members, meet, missing, raise_differing
 from ..fabric.interface import Members, Status
 from ..records import Records
@@ -43,6 +45,13 @@ class Plan:
         if status == Status.MISMATCH:
             raise_differing(pe, self.members, self.call)
         _finish(pe, self, half, at, None)
+
+    def leave(self, half: int, at: int) -> None:
+        """Notes where the C front stopped, if `resume` raised before it could."""
+        pe, slot = current(), self.members.slot
+        left, entered = pe.left.get(slot), pe.fabric.entered(pe.me, slot)
+        if left is None or left.entered != entered:
+            pe.left[slot] = LeftOff(self, half, at, entered)
 
 
 @dataclass(frozen=True)
@@ -90,16 +99,15 @@ def perform(pe: PE, plan: Plan, timeout: float | None) -> None:
 
 def _finish(pe: PE, plan: Plan, half: int, at: int, timeout: float | None) -> None:
     ops, members = plan.records[half], plan.members
+    reached = np.array([at], np.int64)  # known even where a signal handler raises on the way out of `submit`
 
     def step(seconds: float) -> Status:
-        nonlocal at
-        status, at = pe.fabric.submit(pe.fabric.inner, ops, at, seconds)
-        return status
+        return pe.fabric.submit(pe.fabric.inner, ops, int(reached[0]), seconds, reached)[0]
 
     try:
         status = until(pe, step, lambda: f"all PEs in {plan.call}", lambda: missing(pe, members), timeout, members.pes)
     except BaseException:
-        pe.left[members.slot] = LeftOff(plan, half, at, pe.fabric.entered(pe.me, members.slot))
+        pe.left[members.slot] = LeftOff(plan, half, int(reached[0]), pe.fabric.entered(pe.me, members.slot))
         raise
     if status is Status.MISMATCH:
         raise_differing(pe, members, plan.call)

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from ..enums import CMP, SIGNAL
 from ..errors import ContextError
 from ..records import Conditions, Records
-from .interface import Caps, Fabric, Level, Members, Status
+from .interface import Caps, Counter, Fabric, Level, Members, Status
 
 FOREVER_S = 9e9  # what C takes as "no limit"
 CONTEXTS = 64  # besides the default one
@@ -145,10 +145,13 @@ class DirectFabric:
         """Records posted since the last quiet, whose completion the program may not rely on."""
         return int(self.lib.sm_pending(self.pe, q))
 
-    def submit(self, q: int, ops: Records, start: int = 0, timeout_s: float = 0.0) -> tuple[Status, int]:
+    def submit(
+        self, q: int, ops: Records, start: int = 0, timeout_s: float = 0.0, reached: Counter | None = None
+    ) -> tuple[Status, int]:
         """Runs the records in order. The GIL is released meanwhile."""
+        cell = 0 if reached is None else self.hot.address(reached)
         status, done = self.hot.run_at(
-            self._address, q, self.hot.address(ops), len(ops), start, nanoseconds(timeout_s)
+            self._address, q, self.hot.address(ops), len(ops), start, nanoseconds(timeout_s), cell
         )
         return Status(status), done
 

@@ -18,6 +18,8 @@ import numpy.typing as npt
 
 from ..records import Conditions, Records
 
+Counter = npt.NDArray[np.int64]  # of one element
+
 
 class Status(IntEnum):
     """How a blocking step of a fabric ended."""
@@ -117,9 +119,12 @@ class Fabric(Protocol):
     def pending(self, q: int) -> int:
         """How many records were posted on `q` since it was last completed (VISIBLE, to all)."""
 
-    def submit(self, q: int, ops: Records, start: int = 0, timeout_s: float = 0.0) -> tuple[Status, int]:
+    def submit(
+        self, q: int, ops: Records, start: int = 0, timeout_s: float = 0.0, reached: Counter | None = None
+    ) -> tuple[Status, int]:
         """Posts records from `start` on. Returns the status and the number of the record at which it stopped:
-        after TIMEOUT or INTERRUPTED (a WAIT or BARRIER record) the caller submits again from there."""
+        after TIMEOUT or INTERRUPTED (a WAIT or BARRIER record) the caller submits again from there. `reached` gets
+        that number as well, even where a signal handler raises before the caller has the result."""
 
     def learn(self, name: str, arguments: tuple[object, object, object, object], plan: object) -> None:
         """A collective of all PEs with these (target, source, root, size) is this plan: a native front may
