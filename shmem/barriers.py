@@ -10,7 +10,7 @@ from __future__ import annotations
 from .errors import SymmetryError
 from .fabric.interface import Level, Members, Status
 from .front import fronted
-from .records import fingerprint
+from .records import REFUSED, fingerprint
 from .runtime import PE, current
 from .teams import Team, checked, resolve
 from .waiting import check_reachable, until
@@ -19,13 +19,14 @@ BARRIER_ALL = "barrier_all()"
 SYNC_ALL = "sync_all()"
 
 
-def arrive(pe: PE, members: Members, call: str, timeout: float | None = None) -> None:
+def arrive(pe: PE, members: Members, call: str, timeout: float | None = None, *, refused: bool = False) -> None:
     """Meets all members in a barrier; `call` is compared between them. Completes nothing.
 
+    refused: this PE takes no part in the call, so that all members raise, also where calls are not compared.
     Raises SymmetryError on every member if their calls differ, ShmemTimeout naming who is missing, PeerDied.
     """
     check_members(pe, members)
-    check = fingerprint(call) if pe.settings.check_symmetry else 0
+    check = fingerprint(call) if pe.settings.check_symmetry else REFUSED if refused else 0
     if meet(pe, members, check, call, timeout) is Status.MISMATCH:
         raise_differing(pe, members, call)
 

@@ -204,6 +204,8 @@ class Batch(LinesInBatch):
 
         call: text of the collective call; a PE with another one raises SymmetryError on all. Raises TeamError.
         """
+        if call is not None and not isinstance(call, str):
+            raise ArgumentError(f"barrier({call!r}): a text is meant; a team is given as team=", pe=self._pe.me)
         members = members_of(self._pe, team)
         self._teams.extend([] if team is None else [team])
         text = "barrier in a batch" if call is None else call

@@ -9,6 +9,7 @@ polls another's memory.
 
 from __future__ import annotations
 
+import threading
 from types import TracebackType
 
 import numpy as np
@@ -21,7 +22,7 @@ from .memory import free
 from .records import Amo, Kind, Op, conditions, record
 from .runtime import PE, current
 from .views import Array, address_of, word_at
-from .waiting import until
+from .waiting import check_reachable, until
 
 HOME = 0  # the PE with the tail
 TURN = 1 << 30  # in a node: the lock is this PE's now; below it the number of the next PE, plus 1
@@ -51,6 +52,46 @@ def _enter(pe: PE, node: int) -> int:
     return ahead
 
 
+def _leave(pe: PE, node: int, timeout: float | None) -> None:
+    """Empties the queue, or hands the lock to the next PE in it; raises PeerDied if that one is dead."""
+    if _amo(pe, HOME, node + 4, Amo.COMPARE_SWAP, 0, pe.me + 1) == pe.me + 1:
+        _amo(pe, pe.me, node, Amo.SET)
+        return
+    _amo(pe, pe.me, node, Amo.AND, TURN - 1)
+    behind = _await_node(pe, node, CMP.NE, 0, "the next PE in the queue of the lock", timeout)
+    _check_alive(pe, behind - 1)
+    _amo(pe, pe.me, node, Amo.SET)
+    _amo(pe, behind - 1, node, Amo.OR, TURN)
+
+
+def _check_alive(pe: PE, other: int) -> None:
+    """Raises PeerDied for a dead neighbour in the queue, which ends the use of the lock."""
+    if pe.settings.on_death == "survive":
+        pe.fabric.dead(look=True)
+        check_reachable(pe, other)
+
+
+_states = threading.Lock()  # threads of a PE share its place in a queue: one at a time changes it
+
+
+def _claim(pe: PE, node: int, wanted: tuple[str | None, ...]) -> str | None:
+    """Takes the state of a lock if it is one of `wanted` (None: no state), until `_settle`; raises LockError."""
+    with _states:
+        state = pe.locks.get(node)
+        if state in wanted:
+            pe.locks[node] = "being changed"
+            return state
+    what = {None: "does not hold", "held": "holds", "queued": "waits for"}.get(state, "uses, in another thread,")
+    raise LockError(f"PE {pe.me} {what} the lock at heap offset {node:#x}{' already' if state else ''}", pe=pe.me)
+
+
+def _settle(pe: PE, node: int, state: str | None) -> None:
+    with _states:
+        pe.locks.pop(node, None)
+        if state is not None:
+            pe.locks[node] = state
+
+
 def _await_node(pe: PE, node: int, cmp: CMP, value: int, what: str, timeout: float | None) -> int:
     """Sleeps until the own node satisfies a comparison; returns it."""
     condition = conditions([node], Kind.U32, cmp, [value])
@@ -67,17 +108,24 @@ def set_lock(lock: Array, *, timeout: float | None = None) -> None:
 
     lock: symmetric int64 array of one element, zero at first. On return: this PE holds it, and what its last holder had
     done before `clear_lock` is visible. timeout: seconds, default SHMEMU_TIMEOUT_S; after ShmemTimeout this PE still
-    stands in the queue, and its next `set_lock` goes on with that. Raises LockError if this PE holds it already,
-    NotSymmetric, DtypeError, SizeMismatch, ShmemTimeout, PeerDied. OpenSHMEM 1.6, 9.13 (shmem_set_lock).
+    stands in the queue, and its next `set_lock` goes on with that. A lock belongs to a PE, not to a thread. Raises
+    LockError if this PE holds it already or another of its threads is waiting for it, NotSymmetric, DtypeError,
+    SizeMismatch, ShmemTimeout, PeerDied. OpenSHMEM 1.6, 9.13 (shmem_set_lock).
     """
     pe = current()
     node = _node(pe, lock)
-    if pe.locks.get(node) == "held":
-        raise LockError(f"PE {pe.me} holds the lock at heap offset {node:#x} already", pe=pe.me)
-    if node in pe.locks or _enter(pe, node):
-        pe.locks[node] = "queued"
-        _await_node(pe, node, CMP.GE, TURN, "the lock", timeout)
-    pe.locks[node] = "held"
+    queued = _claim(pe, node, (None, "queued")) == "queued"
+    try:
+        ahead = 0 if queued else _enter(pe, node)
+        queued = queued or ahead > 0
+        if queued:
+            if ahead:
+                _check_alive(pe, ahead - 1)
+            _await_node(pe, node, CMP.GE, TURN, "the lock", timeout)
+    except BaseException:
+        _settle(pe, node, "queued" if queued else None)
+        raise
+    _settle(pe, node, "held")
 
 
 def test_lock(lock: Array) -> bool:
@@ -87,15 +135,13 @@ def test_lock(lock: Array) -> bool:
     """
     pe = current()
     node = _node(pe, lock)
-    if node in pe.locks:
-        held = pe.locks[node] == "held"
-        raise LockError(f"PE {pe.me} {'holds' if held else 'waits for'} that lock already", pe=pe.me)
-    if _amo(pe, HOME, node + 4, Amo.FETCH):
-        return True
-    if _amo(pe, HOME, node + 4, Amo.COMPARE_SWAP, pe.me + 1):
-        return True
-    pe.locks[node] = "held"
-    return False
+    _claim(pe, node, (None,))
+    taken = 1
+    try:
+        taken = _amo(pe, HOME, node + 4, Amo.FETCH) or _amo(pe, HOME, node + 4, Amo.COMPARE_SWAP, pe.me + 1)
+    finally:
+        _settle(pe, node, None if taken else "held")
+    return bool(taken)
 
 
 def clear_lock(lock: Array, *, timeout: float | None = None) -> None:
@@ -107,17 +153,14 @@ def clear_lock(lock: Array, *, timeout: float | None = None) -> None:
     """
     pe = current()
     node = _node(pe, lock)
-    if pe.locks.get(node) != "held":
-        raise LockError(f"PE {pe.me} does not hold the lock at heap offset {node:#x}", pe=pe.me)
-    pe.fabric.complete(0, Level.VISIBLE)
-    if _amo(pe, HOME, node + 4, Amo.COMPARE_SWAP, 0, pe.me + 1) != pe.me + 1:
-        _amo(pe, pe.me, node, Amo.AND, TURN - 1)
-        behind = _await_node(pe, node, CMP.NE, 0, "the next PE in the queue of the lock", timeout)
-        _amo(pe, pe.me, node, Amo.SET)
-        _amo(pe, behind - 1, node, Amo.OR, TURN)
-    else:
-        _amo(pe, pe.me, node, Amo.SET)
-    del pe.locks[node]
+    _claim(pe, node, ("held",))
+    try:
+        pe.fabric.complete(0, Level.VISIBLE)
+        _leave(pe, node, timeout)
+    except BaseException:
+        _settle(pe, node, "held")
+        raise
+    _settle(pe, node, None)
 
 
 def new_lock() -> Array:

@@ -207,7 +207,10 @@ def strides(remote: int, local: int) -> int:
     return (remote & 0xFFFFFFFF) | (local & 0xFFFFFFFF) << 32
 
 
+REFUSED = 2  # stands for a call that was refused, and differs from all others, also where these are not compared
+
+
 @lru_cache(maxsize=4096)
 def fingerprint(call: str) -> int:
-    """The 64-bit number that stands for a collective call in a barrier; never 0."""
+    """The 64-bit number that stands for a collective call in a barrier; always odd."""
     return int.from_bytes(blake2b(call.encode(), digest_size=8).digest(), "little") | 1

@@ -48,7 +48,7 @@ class PE:
     told_dead: set[int] = field(default_factory=set)  # deaths that a wait has reported already
     streams: list[Stream] = field(default_factory=list)  # open ones
     turns: dict[int, int] = field(default_factory=dict)  # which word of a set was last returned, by heap offset
-    locks: dict[int, str] = field(default_factory=dict)  # "queued" or "held", by heap offset
+    locks: dict[int, str] = field(default_factory=dict)  # "queued", "held" or "being changed", by heap offset
     plans: dict[object, Plan] = field(default_factory=dict)  # of collectives, by their arguments
     left: dict[int, LeftOff] = field(default_factory=dict)  # collectives given up, by slot
 

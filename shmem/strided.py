@@ -52,9 +52,11 @@ def _blocks(pe: PE, row: Array, name: str, stride: int, bsize: int, nblocks: int
     """The blocks of a row, as one view of them."""
     if not bsize or not nblocks:
         return row[:0]
-    end = (nblocks - 1) * stride + bsize
+    end = (nblocks - 1) * stride + bsize if nblocks > 1 else bsize
     if end > len(row):
         raise SizeMismatch(f"{nblocks} blocks reach to element {end} of {name}, which has {len(row)}", pe=pe.me)
+    if nblocks == 1:
+        return row[:bsize]
     if bsize == 1:
         return row[:end:stride]
     step, raw = row.strides[0], row.view(f"V{row.itemsize}")  # as_strided does not know every dtype

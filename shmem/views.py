@@ -192,7 +192,8 @@ def whole_numbers(values: object, n: int | None, name: str, pe: PE) -> npt.NDArr
     if array.dtype.kind not in "iu" and array.size:
         raise DtypeError(f"{name} must be integers, not {array.dtype}", pe=pe.me)
     if array.ndim != 1 or (n is not None and len(array) != n):
-        raise SizeMismatch(f"{name} must be one number for each of {n} blocks, not {list(array.shape)}", pe=pe.me)
+        many = "a row of numbers" if n is None else f"one number for each of {n} blocks"
+        raise SizeMismatch(f"{name} must be {many}, not of shape {list(array.shape)}", pe=pe.me)
     if array.dtype == np.uint64 and array.max(initial=0) > np.iinfo(np.int64).max:
         raise SizeMismatch(f"{name} reaches beyond any array", pe=pe.me)
     return array.astype(np.int64, copy=False)

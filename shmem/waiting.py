@@ -68,9 +68,9 @@ def until(
 def deadline(pe: PE, timeout: float | None) -> float:
     """The seconds that an argument `timeout=` means; raises ArgumentError for what is no number from 0 up."""
     limit = pe.settings.timeout_s if timeout is None else timeout
-    if not isinstance(limit, (int, float)) or not limit >= 0:
+    if not isinstance(limit, (int, float, np.integer, np.floating)) or not limit >= 0:
         raise ArgumentError(f"timeout={timeout!r}: must be a number of seconds from 0 up", pe=pe.me)
-    return limit
+    return float(limit)
 
 
 def raise_timeout(pe: PE, awaited: str, seen: object, waited_s: float) -> NoReturn:

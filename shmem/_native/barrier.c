@@ -62,7 +62,8 @@ static int arrive(sm_pe *p, sm_visit *v, sm_slot *s, int n, int64_t timeout_ns) 
     v->gen = atomic_load(&s->gen);
     if (v->call) {
         uint64_t first = 0;
-        if (!atomic_compare_exchange_strong(&s->call, &first, v->call) && first != v->call) atomic_store(&s->differ, 1);
+        int other = !atomic_compare_exchange_strong(&s->call, &first, v->call) && first != v->call;
+        if (other || v->call == SM_REFUSED) atomic_store(&s->differ, 1);
     }
     if (atomic_fetch_add(&s->arrived, 1) + 1 < (uint32_t)n) {
         v->waiting = 1;

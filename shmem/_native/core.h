@@ -18,6 +18,7 @@
 #define SM_QUEUES 66                        /* the default context's, 64 others, and the collectives' own */
 #define SM_GRANULE 64                       /* bytes of heap that one bit of the live map stands for */
 #define SM_TEXT 512
+#define SM_REFUSED 2                        /* the "call" of a PE whose arguments were wrong: differs from any (all are odd) */
 #define SM_MAGIC 0x73686d656d753031ull
 
 enum { SM_OK = 0, SM_TIMEOUT = -1, SM_INTERRUPTED = -2, SM_DIED = -3, SM_MISMATCH = -4, SM_BAD_OP = -5, SM_SKIPPED = -6 };

@@ -36,7 +36,8 @@ class Call:
     what: Place
     size: int
     in_place: bool
-    text: str
+    text: str  # compared between PEs
+    given: str  # all of it
 
     @property
     def n(self) -> int:
@@ -65,7 +66,8 @@ class Call:
             write(script)
         keep = (self.target, self.source, *private, *scripts[0].keep, *scripts[1].keep)
         records = scripts[0].records(), scripts[1].records()
-        return Plan(self.text, self.members, records, keep, after, sum(array.nbytes for array in private))
+        spare = sum(array.nbytes for array in private)
+        return Plan(self.text, self.members, records, keep, after, spare, self.given)
 
 
 Plans = Callable[[PE, Members], Plan]
@@ -95,7 +97,7 @@ def refuse(name: str, problem: ShmemError, team: Team | None, timeout: float | N
     """Raises `problem`, once the other members know of it."""
     pe = current()
     try:
-        arrive(pe, members_of(pe, team), f"{name}(refused: {problem})", timeout)
+        arrive(pe, members_of(pe, team), f"{name}(refused: {problem})", timeout, refused=True)
     except SymmetryError as others:
         raise problem from others
     raise problem
@@ -143,10 +145,9 @@ def check(
     if not (same and in_place) and _overlap(ends[0], ends[1], to, what):
         least = "must be the same or disjoint" if in_place else "must be disjoint"
         raise ArgumentError(f"target and source overlap: in {name} they {least}", pe=pe.me)
-    text = f"{name}({to.dtype}, target at {_where(ends[0])})"
-    if not varying:
-        text = f"{name}({n} x {to.dtype}{note}, target at {_where(ends[0])}, source at {_where(ends[1])})"
-    return Call(pe, name, members, to, what, *ends, n, same, text)
+    given = f"{name}({n} x {to.dtype}{note}, target at {_where(ends[0])}, source at {_where(ends[1])})"
+    text = f"{name}({to.dtype}, target at {_where(ends[0])})" if varying else given
+    return Call(pe, name, members, to, what, *ends, n, same, text, given)
 
 
 def _elements(to: Array, what: Array, size: object, blocks: tuple[int, int], smaller: bool, me: int) -> int:

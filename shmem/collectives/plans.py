@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..barriers import check_members, meet, missing, raise_differing
+from ..errors import ArgumentError
 from ..fabric.interface import Members, Status
 from ..records import Records
 from ..runtime import PE, current
@@ -38,6 +39,7 @@ class Plan:
     keep: tuple[object, ...] = ()  # memory that the records point into
     after: After | None = None
     private_bytes: int = 0  # that `after` or the records need besides the program's arrays
+    given: str = ""  # the call with what may differ between PEs
 
     def resume(self, half: int, at: int, status: int) -> None:
         """Goes on where the C front stopped."""
@@ -90,6 +92,10 @@ def perform(pe: PE, plan: Plan, timeout: float | None) -> None:
         left = pe.left.get(members.slot)
         entered = pe.fabric.entered(pe.me, members.slot)
         if left is not None and left.plan.call == plan.call and left.entered == entered:
+            if left.plan.given != plan.given:
+                raise ArgumentError(
+                    f"{plan.given}: this PE has given up {left.plan.given} and must go on with that first", pe=pe.me
+                )
             _finish(pe, left.plan, left.half, left.at, timeout)
             return
         if meet(pe, members, unfinished, plan.call, timeout) is Status.MISMATCH:

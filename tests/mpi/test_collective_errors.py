@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import shmem
+from shmem.errors import SizeMismatch, SymmetryError
+from shmem.runtime import current
 
 from .groups import free
 
@@ -199,3 +203,20 @@ def test_one_given_up_and_another_call_after_it(case):
         assert row.tolist() == [pe + 1 for pe in range(n)]
     _works(n)
     free(target, source, row, gave_up)
+
+
+@pytest.mark.mpi(min_size=2)
+def test_a_refused_call_raises_everywhere_also_where_calls_are_not_compared(monkeypatch):
+    n, me = shmem.n_pes(), shmem.my_pe()
+    x, y = shmem.zeros(4, np.int64), shmem.zeros(4 * n, np.int64)
+    pe = current()
+    monkeypatch.setattr(pe, "settings", replace(pe.settings, check_symmetry=False))
+    with pytest.raises(SizeMismatch if me == 0 else SymmetryError, match="9"):
+        shmem.fcollect(y, x, 9 if me == 0 else 4)
+    x[:] = me
+    shmem.fcollect(y, x, 4)
+    assert y.tolist() == [pe for pe in range(n) for _ in range(4)]
+    monkeypatch.undo()
+    shmem.barrier_all()
+    shmem.free(y)
+    shmem.free(x)

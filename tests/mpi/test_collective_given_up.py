@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import shmem
+from shmem.errors import ArgumentError, ShmemTimeout
 from shmem.records import Op
 from shmem.runtime import current
 
@@ -85,3 +86,21 @@ def test_between_two_rounds():
     assert np.array_equal(target, np.arange(size) * sum(range(1, me + 2)))
     shmem.barrier_all()
     free(source, target, go)
+
+
+@pytest.mark.mpi(min_size=2)
+def test_a_collect_that_was_given_up_goes_on_with_its_own_size():
+    n, me = shmem.n_pes(), shmem.my_pe()
+    x, y = shmem.zeros(8, np.int64), shmem.zeros(8 * n, np.int64)
+    x[:] = 10 * me + np.arange(8)
+    shmem.barrier_all()
+    if me == 0:
+        with pytest.raises(ShmemTimeout):
+            shmem.collect(y, x, 3, timeout=0)
+        with pytest.raises(ArgumentError, match=r"collect\(5 x int64.* has given up collect\(3 x int64"):
+            shmem.collect(y, x, 5)
+    shmem.collect(y, x, 3)
+    assert y[: 3 * n].tolist() == [10 * pe + i for pe in range(n) for i in range(3)]
+    shmem.barrier_all()
+    shmem.free(y)
+    shmem.free(x)

@@ -161,3 +161,31 @@ def test_misuse_raises():
     shmem.barrier_all()
     shmem.del_lock(again)
     shmem.free(word)
+
+
+def test_threads_of_a_pe_share_its_place_in_the_queue():
+    """A lock belongs to a PE: a second thread is refused, and loses nothing by it."""
+    n, crew, rounds = shmem.n_pes(), 3, 20
+    lock, count = shmem.new_lock(), shmem.zeros(1, np.int64)
+
+    def body(i: int) -> int:
+        refused = done = 0
+        while done < rounds:
+            try:
+                shmem.set_lock(lock)
+            except LockError:
+                refused += 1
+                shmem.spin()
+                continue
+            shmem.p(count, int(shmem.g(count, 0)) + 1, 0)
+            shmem.clear_lock(lock)
+            done += 1
+        return refused
+
+    shmem.workers(crew, body)
+    shmem.barrier_all()
+    assert shmem.g(count, 0) == n * crew * rounds
+    assert lock[0] == 0
+    shmem.barrier_all()
+    shmem.del_lock(lock)
+    shmem.free(count)
