@@ -56,6 +56,8 @@ MUTANTS = (
            "case SM_U64: COMPARE(int64_t, (now = (int64_t)w64, want = (int64_t)value));", MPI + "test_waiting.py " + MPI + "test_signals.py"),
     Mutant("differing calls pass", N + "barrier.c", "atomic_store(&s->gen, (v->gen | 1) + 1 + differ);",
            "atomic_store(&s->gen, (v->gen | 1) + 1);", MPI + "test_heap.py"),
+    Mutant("a lock is kept for ever", "shmem/locks.py", "    _amo(pe, behind - 1, node, Amo.OR, TURN)\n", "", MPI + "test_locks.py"),
+    Mutant("a lock is taken by all", "shmem/locks.py", "queued = queued or ahead > 0", "queued = False", MPI + "test_locks.py"),
     Mutant("a failed stream goes on", N + "stream.c", "int status = s->broken ? SM_SKIPPED : SM_TIMEOUT;",
            "int status = SM_TIMEOUT;", MPI + "test_streams.py"),
     Mutant("a stream runs the last job first", N + "stream.c", "s->jobs[s->head++ % s->room]", "s->jobs[--s->tail % s->room]",

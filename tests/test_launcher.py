@@ -15,11 +15,13 @@ import uuid
 import xml.etree.ElementTree as ET
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from shmem import launch
-from tests.launcher import cells, processes, verdict
+from tests.launcher import cells, plugin, processes, verdict
 from tests.launcher.job import REPOSITORY
 
 CONFTEST = """
@@ -388,6 +390,25 @@ def test_cells_are_chosen_by_name_and_pattern() -> None:
     assert {cell.tests for cell in cells.chosen("full")} == {"all"}
     with pytest.raises(ValueError, match="no cell is called 'direct-5'"):
         cells.chosen("direct-5")
+
+
+def test_core_cells_take_one_dtype() -> None:
+    def item(name: str, cell: cells.Cell, **params: object) -> Any:
+        found = SimpleNamespace(params={"cell": cell, **params})
+        return SimpleNamespace(path=Path("test_x.py"), originalname=name, callspec=found)
+
+    core, whole = cells.Cell("direct", 4, "core"), cells.Cell("direct", 2)
+    items = [
+        item("test_a", core, dtype="i4", way=1),
+        item("test_a", core, dtype="i8", way=1),
+        item("test_a", core, dtype="i8", way=2),
+        item("test_b", core, dtype="i8", way=1),
+        item("test_a", whole, dtype="i4", way=1),
+        item("test_a", whole, dtype="i8", way=1),
+        item("test_c", core, way=1),
+        item("test_c", core, way=3),
+    ]
+    assert plugin.repeats(items) == [items[1]]
 
 
 def test_core_cells_take_core_tests_only() -> None:

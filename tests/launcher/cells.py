@@ -1,6 +1,6 @@
 """The cells: on which fabric, with how many PEs, and with which tests.
 
-One resident job runs per cell. `all` takes every test, `core` those marked `core` (each routine once).
+One resident job runs per cell. `all` takes every test, `core` those marked `core` (each routine once, with one dtype).
 `SHMEMU_TEST_CELLS` chooses: names and patterns separated by commas (`direct-4,direct-2`, `direct-*`), or
 `full` for every test in every cell. A test that needs more PEs says `@pytest.mark.mpi(min_size=2)`.
 """

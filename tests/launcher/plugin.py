@@ -79,8 +79,10 @@ class Ranks:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
-        """Tests that no chosen cell takes disappear (pytest would skip them); the rest is sorted by cell."""
+        """Tests that no chosen cell takes disappear (pytest would skip them), and in `core` cells what differs from
+        another test by its dtype only; the rest is sorted by cell."""
         homeless = [item for item in items if item.get_closest_marker("mpi") and cell_of(item) is None]
+        homeless += repeats(items)
         if homeless:
             config.hook.pytest_deselected(items=homeless)
             items[:] = [item for item in items if item not in homeless]
@@ -93,6 +95,23 @@ def cell_of(item: pytest.Item) -> Cell | None:
     callspec = getattr(item, "callspec", None)
     found = callspec.params.get("cell") if callspec else None
     return found if isinstance(found, Cell) else None
+
+
+def repeats(items: Sequence[pytest.Item]) -> list[pytest.Item]:
+    """The items of `core` cells that another one before them is equal to but for the parameter `dtype`."""
+    known: set[object] = set()
+    again = []
+    for item in items:
+        found = cell_of(item)
+        if found is None or found.tests != "core":
+            continue
+        params = item.callspec.params  # type: ignore[attr-defined]
+        rest = tuple((name, repr(value)) for name, value in sorted(params.items()) if name not in ("cell", "dtype"))
+        key = item.path, item.originalname, found.name, rest  # type: ignore[attr-defined]
+        if key in known:
+            again.append(item)
+        known.add(key)
+    return again
 
 
 class Launcher(Ranks):

@@ -91,7 +91,7 @@ def test_between_two_rounds():
 @pytest.mark.mpi(min_size=2)
 def test_a_collect_that_was_given_up_goes_on_with_its_own_size():
     n, me = shmem.n_pes(), shmem.my_pe()
-    x, y = shmem.zeros(8, np.int64), shmem.zeros(8 * n, np.int64)
+    x, y, given_up = shmem.zeros(8, np.int64), shmem.zeros(8 * n, np.int64), shmem.zeros(1, np.uint64)
     x[:] = 10 * me + np.arange(8)
     shmem.barrier_all()
     if me == 0:
@@ -99,8 +99,10 @@ def test_a_collect_that_was_given_up_goes_on_with_its_own_size():
             shmem.collect(y, x, 3, timeout=0)
         with pytest.raises(ArgumentError, match=r"collect\(5 x int64.* has given up collect\(3 x int64"):
             shmem.collect(y, x, 5)
+        for pe in range(n):
+            shmem.signal_set(given_up, 1, pe)
+    shmem.signal_wait_until(given_up, "==", 1)
     shmem.collect(y, x, 3)
     assert y[: 3 * n].tolist() == [10 * pe + i for pe in range(n) for i in range(3)]
     shmem.barrier_all()
-    shmem.free(y)
-    shmem.free(x)
+    free(x, y, given_up)
