@@ -10,7 +10,7 @@ import numpy as np
 import shmem
 from shmem.heap import SymmetricHeap
 
-EVERY = 200  # one call in so many goes wrong
+EVERY = 40  # one call in so many goes wrong
 
 
 def _sometimes(name: str, wrong: Callable[..., Any]) -> None:
