@@ -11,7 +11,7 @@ from .enums import AMO
 from .errors import DtypeError
 from .front import fronted
 from .records import NBI, Amo
-from .rma import _one
+from .rma import one_element
 from .views import Array, address_of, check_target
 
 
@@ -20,7 +20,7 @@ def fetch_later(
 ) -> None:
     """Submits an AMO record whose result goes to `fetch`."""
     here, q, one, dtype = prepare(op, target, pe, ctx, value, cond)
-    result = check_target(_one(fetch, "fetch", here.me), "fetch", here.me)
+    result = check_target(one_element(fetch, "fetch", here.me), "fetch", here.me)
     if result.dtype != dtype:
         raise DtypeError(f"fetch has dtype {result.dtype}, the word {dtype}", pe=here.me)
     one["src"] = address_of(result)

@@ -25,7 +25,7 @@ from .views import Array, address_of, check_array, symmetric
 Shape = int | Sequence[int]
 
 
-def _shape(shape: Shape) -> tuple[int, ...]:
+def sides_of(shape: Shape) -> tuple[int, ...]:
     try:
         sides = (operator.index(shape),) if hasattr(shape, "__index__") else tuple(operator.index(one) for one in shape)
     except TypeError:
@@ -49,7 +49,7 @@ def make(
 ) -> Array:  # fmt: skip
     """Collective: a new array, in the name of a public function."""
     pe = current()
-    kind, sides = _checked(pe, dtype, order), _shape(shape)
+    kind, sides = _checked(pe, dtype, order), sides_of(shape)
     aligned, hinted = check_align(pe, align), check_hints(pe, hints)
     suffix = (", order='F'" if order == "F" else "") + extras(align, hinted)
     call = f"{name}({sides}, {kind}{suffix})"
@@ -107,7 +107,7 @@ def full(
     """
     kind: np.dtype[Any] = np.asarray(fill_value).dtype if dtype is None else np.dtype(dtype)
     try:
-        fill = np.broadcast_to(np.asarray(fill_value).astype(kind), _shape(shape))
+        fill = np.broadcast_to(np.asarray(fill_value).astype(kind), sides_of(shape))
     except (TypeError, ValueError) as error:  # before anything is allocated
         raise ArgumentError(f"fill_value {fill_value!r} does not fill shape {shape} of {kind}: {error}") from None
     array = make("full", shape, kind, order, align, hints, zero=False)
@@ -154,7 +154,7 @@ def fromalloc(
     """
     pe = current()
     kind, held = _checked(pe, float if dtype is None else dtype, order), held_bytes(mem)
-    sides = (held.nbytes // kind.itemsize,) if shape is None else _shape(shape)
+    sides = (held.nbytes // kind.itemsize,) if shape is None else sides_of(shape)
     if math.prod(sides) * kind.itemsize != held.nbytes:
         raise SizeMismatch(f"{held.nbytes} bytes are no {list(sides)} of {kind}", pe=pe.me)
     if not held.nbytes:

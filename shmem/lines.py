@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .arrays import Shape, _shape
+from .arrays import Shape, sides_of
 from .errors import ArgumentError, DtypeError, LayoutError, SizeMismatch
 from .fabric.interface import Status
 from .framing import as_bytes, missing_flag
 from .layout import Layout
 from .ordering import check_context
 from .records import Op, Records, record
-from .rma import _gathered, reach
+from .rma import gathered, reach
 from .runtime import PE, current
 from .views import Array, address_of, blocks, check_array, check_target, symmetric
 from .waiting import until
@@ -109,7 +109,7 @@ def put_lines(
     what = check_array(payload, "payload", here.me)
     if not what.flags.c_contiguous:
         blocks(what, what.size, "payload", here.me)  # refuses the layouts that are not promised
-    packed = _gathered(what, what.size)
+    packed = gathered(what, what.size)
     if there == here.me and np.may_share_memory(packed, to):
         packed = packed.copy()
     offset = symmetric(here, to, to.size, "target").offset
@@ -171,7 +171,7 @@ def _payload(here: PE, room: int, shape: Shape | None, dtype: npt.DTypeLike) -> 
     kind: np.dtype[Any] = np.dtype(dtype)
     if kind.hasobject or kind.itemsize == 0:
         raise DtypeError(f"dtype {kind} has elements of no fixed size", pe=here.me)
-    sides = (room // kind.itemsize,) if shape is None else _shape(shape)
+    sides = (room // kind.itemsize,) if shape is None else sides_of(shape)
     if math.prod(sides) * kind.itemsize > room:
         raise SizeMismatch(f"view has no room for the lines of {sides} elements of {kind}", pe=here.me)
     return np.empty(sides, kind)

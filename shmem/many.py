@@ -17,7 +17,7 @@ from .errors import DtypeError, LayoutError, SizeMismatch
 from .front import fronted
 from .ordering import check_context
 from .records import RECORD, Op, Records
-from .rma import _gathered, reach_all
+from .rma import gathered, reach_all
 from .runtime import PE, current
 from .views import Array, Place, address_of, blocks, check_array, check_target, symmetric, whole_numbers
 
@@ -77,11 +77,11 @@ def _sources(pe: PE, value: object) -> Side:
         arrays = [check_array(one, "source", pe.me) for one in value]
         for one in arrays:
             blocks(one, one.size, "source", pe.me)
-        packed = [_gathered(one, one.size) for one in arrays]
+        packed = [gathered(one, one.size) for one in arrays]
         return _listed([address_of(one) for one in packed], packed)
     array = _array(pe, value, "sources")
     blocks(array, array.size, "sources", pe.me)
-    rows = _gathered(array, array.size)
+    rows = gathered(array, array.size)
     return _rows(pe, rows, Place(address_of(rows), rows.nbytes, 0, 1), None, "sources")
 
 

@@ -44,14 +44,14 @@ def reach_all(pe: PE, targets: npt.NDArray[np.int64], ctx: object = None) -> npt
     return there
 
 
-def _gathered(array: Array, size: int) -> Array:
+def gathered(array: Array, size: int) -> Array:
     """The first `size` elements as a contiguous array: the array itself where it is one."""
     if array.flags.c_contiguous:
         return array
     return np.ascontiguousarray(array[:size] if array.ndim == 1 else array[: size // array.shape[1]])
 
 
-def _scatter(array: Array, size: int, packed: Array) -> None:
+def scatter(array: Array, size: int, packed: Array) -> None:
     if array.flags.c_contiguous:
         array.reshape(-1)[:size] = packed
         return
@@ -59,7 +59,7 @@ def _scatter(array: Array, size: int, packed: Array) -> None:
     part[...] = packed.reshape(part.shape)
 
 
-def _submit_put(pe: PE, q: int, at: Place, source: Array, target_pe: int) -> None:
+def submit_put(pe: PE, q: int, at: Place, source: Array, target_pe: int) -> None:
     here = address_of(source)
     if at.count == 1:
         op = record(Op.PUT, pe=target_pe, dst=at.offset, src=here, n=at.block)
@@ -83,7 +83,7 @@ def _submit_get(pe: PE, q: int, target: Array, at: Place, source_pe: int, flags:
     pe.fabric.submit(q, op)
 
 
-def _put(target: object, source: object, pe: object, size: object, ctx: object) -> None:
+def put_checked(target: object, source: object, pe: object, size: object, ctx: object) -> None:
     here = current()
     q = check_context(ctx)
     to, there = check_array(target, "target", here.me), reach(here, pe, ctx)
@@ -93,13 +93,13 @@ def _put(target: object, source: object, pe: object, size: object, ctx: object) 
     check_target(to, "target", here.me)
     blocks(what, n, "source", here.me)  # refuses the layouts that are not promised
     if n:
-        packed = _gathered(what, n)
+        packed = gathered(what, n)
         if at.count > 1 and there == here.me and np.may_share_memory(packed, to):
             packed = packed.copy()  # block by block, a put would read what it has written
-        _submit_put(here, q, at, packed, there)
+        submit_put(here, q, at, packed, there)
 
 
-def _get(target: object, source: object, pe: object, size: object, ctx: object, flags: int = 0) -> None:
+def get_checked(target: object, source: object, pe: object, size: object, ctx: object, flags: int = 0) -> None:
     here = current()
     q = check_context(ctx)
     what, there = check_array(source, "source", here.me), reach(here, pe, ctx)
@@ -116,7 +116,7 @@ def _get(target: object, source: object, pe: object, size: object, ctx: object, 
     else:
         packed = np.empty(n, to.dtype)
         _submit_get(here, q, packed, at, there, flags)
-        _scatter(to, n, packed)
+        scatter(to, n, packed)
 
 
 @fronted
@@ -128,7 +128,7 @@ def put(target: Array, source: Array, pe: int, size: int | None = None, ctx: obj
     Raises InvalidPE, NotSymmetric, FreedBlock, DtypeError, SizeMismatch, LayoutError, PeerDied; then nothing was moved.
     OpenSHMEM 1.6, 9.6 (shmem_put).
     """
-    _put(target, source, pe, size, ctx)
+    put_checked(target, source, pe, size, ctx)
 
 
 @fronted
@@ -137,7 +137,7 @@ def put_nbi(target: Array, source: Array, pe: int, size: int | None = None, ctx:
 
     A strided source is copied at once. OpenSHMEM 1.6, 9.6 (shmem_put_nbi).
     """
-    _put(target, source, pe, size, ctx)
+    put_checked(target, source, pe, size, ctx)
 
 
 @fronted
@@ -148,16 +148,16 @@ def get(target: Array, source: Array, pe: int, size: int | None = None, ctx: obj
     On return: the data are in target. Raises as `put`, and ArgumentError for a read-only target.
     OpenSHMEM 1.6, 9.6 (shmem_get).
     """
-    _get(target, source, pe, size, ctx)
+    get_checked(target, source, pe, size, ctx)
 
 
 @fronted
 def get_nbi(target: Array, source: Array, pe: int, size: int | None = None, ctx: object = None) -> None:
     """As `get`, nonblocking: the data are in target only after `quiet`. OpenSHMEM 1.6, 9.6 (shmem_get_nbi)."""
-    _get(target, source, pe, size, ctx, NBI)
+    get_checked(target, source, pe, size, ctx, NBI)
 
 
-def _one(array: object, name: str, me: int) -> Array:
+def one_element(array: object, name: str, me: int) -> Array:
     word = check_array(array, name, me)
     if word.size != 1:
         raise SizeMismatch(f"{name} must have one element, not {word.size}; x[3:4] is one element of x", pe=me)
@@ -174,9 +174,9 @@ def p(target: Array, value: object, pe: int, ctx: object = None) -> None:
     """
     here = current()
     q = check_context(ctx)
-    to, there = check_target(_one(target, "target", here.me), "target", here.me), reach(here, pe, ctx)
+    to, there = check_target(one_element(target, "target", here.me), "target", here.me), reach(here, pe, ctx)
     at = symmetric(here, to, 1, "target")
-    _submit_put(here, q, at, _as_element(value, to.dtype, here.me), there)
+    submit_put(here, q, at, _as_element(value, to.dtype, here.me), there)
 
 
 def _as_element(value: object, dtype: np.dtype[Any], me: int) -> Array:
@@ -212,7 +212,7 @@ def g(source: Array, pe: int, ctx: object = None) -> Any:
     """
     here = current()
     q = check_context(ctx)
-    what, there = _one(source, "source", here.me), reach(here, pe, ctx)
+    what, there = one_element(source, "source", here.me), reach(here, pe, ctx)
     at = symmetric(here, what, 1, "source")
     element: Array = np.empty(1, what.dtype)
     _submit_get(here, q, element, at, there)

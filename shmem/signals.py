@@ -15,7 +15,7 @@ from .front import fronted
 from .memory import free
 from .ordering import check_context
 from .records import Amo, Op, record
-from .rma import _gathered, reach
+from .rma import gathered, reach, submit_put
 from .runtime import PE, current
 from .views import Array, address_of, blocks, check_array, check_target, count, scalar_bits, symmetric, word_at
 from .waiting import wait_word
@@ -57,18 +57,16 @@ def _put_signal(
     if n and low < word + 8 and word < high + at.block:
         raise ArgumentError("the signal word lies inside the target", pe=here.me)
     if at.count == 1:
-        packed = _gathered(what, n)
+        packed = gathered(what, n)
         op = record(
             Op.PUT_SIGNAL, pe=there, dst=at.offset, src=address_of(packed), n=at.block, aux=word, value=bits, flags=how
         )  # fmt: skip
         here.fabric.submit(q, op)
         return
-    from .rma import _submit_put
-
-    packed = _gathered(what, n)
+    packed = gathered(what, n)
     if there == here.me and np.may_share_memory(packed, to):
         packed = packed.copy()
-    _submit_put(here, q, at, packed, there)
+    submit_put(here, q, at, packed, there)
     here.fabric.fence(q)
     _update(here, q, word, bits, there, how)
 

@@ -12,7 +12,7 @@ import operator
 import numpy as np
 
 from .errors import ArgumentError, DtypeError, LayoutError, SizeMismatch
-from .rma import _get, _put
+from .rma import get_checked, put_checked
 from .runtime import PE, current
 from .views import Array, check_array
 
@@ -86,7 +86,7 @@ def iput(
     `put`, ArgumentError (stride). OpenSHMEM 1.6, 9.6 (shmem_iput).
     """
     to, what, n = _elements(target, source, tst, sst, size)
-    _put(to, what, pe, n, ctx)
+    put_checked(to, what, pe, n, ctx)
 
 
 def iget(
@@ -97,7 +97,7 @@ def iget(
     source: symmetric. Otherwise as `iput`. On return: the data are in target. OpenSHMEM 1.6, 9.6 (shmem_iget).
     """
     to, what, n = _elements(target, source, tst, sst, size)
-    _get(to, what, pe, n, ctx)
+    get_checked(to, what, pe, n, ctx)
 
 
 def ibput(
@@ -110,7 +110,7 @@ def ibput(
     bsize, a negative number), SizeMismatch where a block reaches beyond its array. OpenSHMEM 1.6, 9.6 (shmem_ibput).
     """
     to, what = _all_blocks(target, source, tst, sst, bsize, nblocks)
-    _put(to, what, pe, None, ctx)
+    put_checked(to, what, pe, None, ctx)
 
 
 def ibget(
@@ -121,4 +121,4 @@ def ibget(
     source: symmetric. Otherwise as `ibput`. On return: the data are in target. OpenSHMEM 1.6, 9.6 (shmem_ibget).
     """
     to, what = _all_blocks(target, source, tst, sst, bsize, nblocks)
-    _get(to, what, pe, None, ctx)
+    get_checked(to, what, pe, None, ctx)

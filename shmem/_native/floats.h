@@ -1,4 +1,4 @@
-/* Small floats as bits: bfloat16 and float8_e4m3fn against float, rounding to nearest even, NaNs and all as ml_dtypes
+/* Small floats as bits: bfloat16, float16 and float8_e4m3fn against float, rounding to nearest even, NaNs and all as ml_dtypes
  * has them. Integers and exact float operations only, so that loops over these vectorise and change no bit. */
 #ifndef SM_FLOATS_H
 #define SM_FLOATS_H
@@ -27,6 +27,22 @@ static inline uint16_t sm_narrow(float f) {
     uint32_t u = sm_bits(f);
     uint32_t rounded = (u + 0x7fff + (u >> 16 & 1)) >> 16, nan = (u >> 16 & 0x8000) | SM_NAN_F32 >> 16;
     return (uint16_t)((u & 0x7fffffff) > SM_INF_F32 ? nan : rounded);
+}
+
+static inline float sm_widen_half(uint16_t h) {
+    uint32_t u = (uint32_t)(h & 0x7fff) << 13;                  /* exponent of a half, 112 too small */
+    uint32_t f = sm_bits(sm_float(u) * 0x1p112f);               /* exact, denormals included */
+    if (u >= 0x0f800000) f = u | 0x7f800000;
+    return sm_float(f | (uint32_t)(h & 0x8000) << 16);
+}
+
+static inline uint16_t sm_narrow_half(float x) {
+    uint32_t bits = sm_bits(x), u = bits & 0x7fffffff, h;
+    if (u > 0x7f800000) h = 0x7e00;
+    else if (u >= 0x47800000) h = 0x7c00;
+    else if (u < 0x38800000) h = sm_bits(sm_float(u) + 0.5f) - 0x3f000000;     /* the addition rounds to halves' 2^-24 */
+    else h = (u - 0x38000000 + 0xfff + (u >> 13 & 1)) >> 13;
+    return (uint16_t)(h | (bits >> 16 & 0x8000));
 }
 
 /* Sign, 4 bits of exponent (bias 7), 3 of mantissa; no infinities, 0x7f and 0xff are NaN. */

@@ -4,6 +4,7 @@
  * it is in the first-level cache; elements are independent, so vectorising over them changes no bit. Nothing here may be
  * contracted to a fused multiply-add (build.py says so to the compiler). */
 #include "core.h"
+#include "floats.h"
 
 #include <string.h>
 
@@ -71,49 +72,18 @@ static const struct { fold_fn *fold[7]; uint8_t stored, held; } types[] = {     
     {FLOAT(f), 2, 4}, {FLOAT(f), 2, 4},
 };
 
-static inline float as_float(uint32_t u) {
-    float f;
-    memcpy(&f, &u, 4);
-    return f;
-}
-
-static inline uint32_t as_bits(float f) {
-    uint32_t u;
-    memcpy(&u, &f, 4);
-    return u;
-}
-
-static inline float wide_half(uint16_t h) {
-    uint32_t u = (uint32_t)(h & 0x7fff) << 13;                  /* exponent of a half, 112 too small */
-    uint32_t f = as_bits(as_float(u) * 0x1p112f);               /* exact, denormals included */
-    if (u >= 0x0f800000) f = u | 0x7f800000;
-    return as_float(f | (uint32_t)(h & 0x8000) << 16);
-}
-
-static inline uint16_t narrow_half(float x) {
-    uint32_t bits = as_bits(x), u = bits & 0x7fffffff, h;
-    if (u > 0x7f800000) h = 0x7e00;
-    else if (u >= 0x47800000) h = 0x7c00;
-    else if (u < 0x38800000) h = as_bits(as_float(u) + 0.5f) - 0x3f000000;     /* the addition rounds to halves' 2^-24 */
-    else h = (u - 0x38000000 + 0xfff + (u >> 13 & 1)) >> 13;
-    return (uint16_t)(h | (bits >> 16 & 0x8000));
-}
-
 typedef uint16_t loose16 __attribute__((aligned(1), may_alias));
 
 static void widen(float *restrict to, const void *from, int64_t n, int half) {
     const loose16 *restrict x = from;
-    if (half) for (int64_t i = 0; i < n; i++) to[i] = wide_half(x[i]);
-    else for (int64_t i = 0; i < n; i++) to[i] = as_float((uint32_t)x[i] << 16);
+    if (half) for (int64_t i = 0; i < n; i++) to[i] = sm_widen_half(x[i]);
+    else for (int64_t i = 0; i < n; i++) to[i] = sm_widen(x[i]);
 }
 
 static void narrow(void *to, const float *restrict from, int64_t n, int half) {
     loose16 *restrict y = to;
-    if (half) for (int64_t i = 0; i < n; i++) y[i] = narrow_half(from[i]);
-    else for (int64_t i = 0; i < n; i++) {
-        uint32_t u = as_bits(from[i]), even = (u + 0x7fff + (u >> 16 & 1)) >> 16, nan = (u >> 16 | 0x40) & 0xffff;
-        y[i] = (uint16_t)((u & 0x7fffffff) > 0x7f800000 ? nan : even);
-    }
+    if (half) for (int64_t i = 0; i < n; i++) y[i] = sm_narrow_half(from[i]);
+    else for (int64_t i = 0; i < n; i++) y[i] = sm_narrow(from[i]);
 }
 
 int sm_reduce(sm_pe *p, const sm_op *op) {

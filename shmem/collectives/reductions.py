@@ -15,7 +15,7 @@ from ..errors import ArgumentError
 from ..fabric.interface import Members
 from ..front import fronted
 from ..records import Element, Fold
-from ..rma import _scatter as scatter
+from ..rma import scatter
 from ..runtime import PE
 from ..teams import Team
 from ..views import Array, address_of

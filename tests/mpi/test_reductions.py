@@ -304,3 +304,14 @@ def test_no_dimension_and_no_elements():
 def _wrapped(base):
     value = base ** shmem.n_pes() & 0xFFFF
     return value - 0x10000 if value >= 0x8000 else value
+
+
+def test_a_nan_of_bfloat16_comes_out_as_the_quiet_one_of_its_sign():
+    """As ml_dtypes rounds it, whatever its other bits were; the other PEs add zeros."""
+    bits = np.array([0x7F81, 0xFFC3, 0x7FFF, 0x3F80], np.uint16)
+    x, y = shmem.zeros(4, ml_dtypes.bfloat16), shmem.zeros(4, ml_dtypes.bfloat16)
+    if shmem.my_pe() == 0:
+        x.view(np.uint16)[:] = bits
+    shmem.sum_reduce(y, x)
+    assert y.view(np.uint16).tolist() == [0x7FC0, 0xFFC0, 0x7FC0, 0x3F80]
+    free(x, y)
