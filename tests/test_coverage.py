@@ -94,6 +94,20 @@ def test_a_whole_run_names_what_never_ran_and_fails(tmp_path: Path) -> None:
     assert whole.code == 1
 
 
+def test_workers_of_xdist_put_their_parts_together(tmp_path: Path) -> None:
+    """Two cells, so that each worker has one; `info_get_version` ran in one of the two only."""
+    more = """
+def test_in_one_cell():
+    if shmem.n_pes() == 3:
+        shmem.info_get_version()
+"""
+    whole = run(tmp_path, "-n", "2", cells="direct-2,direct-3", conftest=CONFTEST, test_some=SUITE + more)
+    assert set(whole.outcomes.values()) == {"passed", "skipped"}, whole.text
+    assert named(whole) >= NEVER
+    assert not named(whole) & (RAN | {"info_get_version"})
+    assert whole.code == 1
+
+
 @pytest.mark.parametrize(
     ("arguments", "cells", "code"),
     [
@@ -103,6 +117,8 @@ def test_a_whole_run_names_what_never_ran_and_fails(tmp_path: Path) -> None:
         (["--collect-only"], "direct-2", 0),
         ([], "direct-1", 0),
         ([], "direct-2", 1),
+        (["-n", "2", "-k", "not refused"], "direct-2,direct-3", 0),
+        (["-n", "2"], "direct-2,direct-3", 1),
     ],
 )
 def test_a_part_of_the_suite_and_one_that_failed_are_not_judged(

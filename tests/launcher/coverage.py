@@ -3,6 +3,8 @@
 The ranks say which functions ran in a test (`calls`); those of tests that passed in a cell of two or more PEs count.
 The demand holds for a run of everything only: all files of tests/mpi, no test deselected, every one run, none failed.
 What can't run in a resident job is in `tests/data/openshmem_api.toml` under [[unrecorded]], with the reason.
+
+Under pytest-xdist each worker runs a part of the tests it collected, and hands in its part of the record at its end.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from . import calls
 from .cells import Cell
 
 FOLDER = Path(__file__).parents[1] / "mpi"  # the tests that must all run
+PART = "shmemu-coverage"  # the key of a worker's part
 
 
 class Coverage:
@@ -24,7 +27,8 @@ class Coverage:
 
     def __init__(self) -> None:
         self._ran: set[str] = set()
-        self._waiting: set[str] = set()  # the ids of tests that have not run yet
+        self._wanted = 0  # tests that are to run,
+        self._done: set[str] = set()  # and those that did
         self._whole = True
         self._text = ""
 
@@ -34,7 +38,7 @@ class Coverage:
 
     def collected(self, session: pytest.Session, chosen: Mapping[pytest.Item, Cell]) -> None:
         """Tells which tests are to run in which cells."""
-        self._waiting = {item.nodeid for item in chosen}
+        self._wanted = len(chosen)
         files = set(FOLDER.glob("test_*.py"))
         parts = any("::" in str(argument) for argument in session.config.args)
         several = any(cell.pes >= 2 and cell.tests == "all" for cell in chosen.values())
@@ -43,13 +47,30 @@ class Coverage:
 
     def ran(self, item: pytest.Item, cell: Cell, outcome: str, names: Iterable[str]) -> None:
         """Tells that a test was run, and which functions ran in it."""
-        self._waiting.discard(item.nodeid)
+        self._done.add(item.nodeid)
         if outcome == "passed" and cell.pes >= 2:
             self._ran.update(names)
 
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        """In the process that the user started: takes a worker's part."""
+        part = getattr(node, "workeroutput", {}).get(PART)
+        if part is None:  # it died: its tests are missing
+            self._whole = False
+            return
+        self._wanted = part["wanted"]
+        self._done.update(part["done"])
+        self._ran.update(part["ran"])
+        self._whole &= part["whole"]
+
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        if session.exitstatus != pytest.ExitCode.OK or not self._whole or self._waiting:
+        output = getattr(session.config, "workeroutput", None)
+        if output is not None:
+            done, ran = sorted(self._done), sorted(self._ran)
+            output[PART] = {"wanted": self._wanted, "done": done, "ran": ran, "whole": self._whole}
+            return
+        if session.exitstatus != pytest.ExitCode.OK or not self._whole or len(self._done) < self._wanted:
             return
         self._text = self.problem()
         if self._text:

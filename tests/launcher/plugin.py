@@ -20,6 +20,7 @@ from .cells import CHOICE, Cell, chosen, of_size
 from .coverage import Coverage
 from .job import Job, JobFailed
 from .on_rank import OnRank
+from .spread import Spread
 from .verdict import Verdict, merge
 
 # A wait inside a test gives up after SHMEMU_TIMEOUT_S (20) and says what it waited for: that comes first.
@@ -125,6 +126,7 @@ class Launcher(Ranks):
         self._broken: dict[str, list[str]] = {}
         self._coverage = Coverage()
         config.pluginmanager.register(self._coverage, "shmemu-coverage")
+        config.pluginmanager.register(Spread(), "shmemu-spread")
 
     def pytest_report_header(self) -> str:
         return f"cells: {', '.join(cell.name for cell in self.cells)}"

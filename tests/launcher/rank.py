@@ -22,7 +22,7 @@ from .cells import Cell
 from .on_rank import Leak, OnRank
 from .wire import Message, Wire
 
-UNNEEDED = ("cacheprovider", "faulthandler", "junitxml", "pastebin", "stepwise", "debugging", "setuponly")
+UNNEEDED = ("cacheprovider", "faulthandler", "junitxml", "pastebin", "stepwise", "debugging", "setuponly", "xdist", "xdist.looponfail")
 
 
 class Resident:
@@ -73,12 +73,13 @@ class Resident:
         return True
 
     def run(self, item: pytest.Item | None, test: str) -> Message:
-        """Runs one test with its set-up and tear-down (of every scope: nothing may outlive a test)."""
+        """Runs one test with its set-up and tear-down, of its module too: nothing may outlive a test."""
         self._reports, self._leaked = [], []
         if item is None:
             return self._unknown(test)
         item.config.hook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
-        item.ihook.pytest_runtest_protocol(item=item, nextitem=None)
+        # What is named as the next item stays set up: here the folders, which have nothing of their own to set up.
+        item.ihook.pytest_runtest_protocol(item=item, nextitem=item.getparent(pytest.Package))
         return {**summary(item.nodeid, self._reports, self._leaked), "called": self.calls.fresh()}
 
     def _unknown(self, test: str) -> Message:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import pytest
 
@@ -167,20 +169,24 @@ def test_threads_of_a_pe_share_its_place_in_the_queue():
     """A lock belongs to a PE: a second thread is refused, and loses nothing by it."""
     n, crew, rounds = shmem.n_pes(), 3, 20
     lock, count = shmem.new_lock(), shmem.zeros(1, np.int64)
+    turns, over = [0], threading.Condition()  # of this PE: how often it has given the lock back
 
-    def body(i: int) -> int:
-        refused = done = 0
+    def body(i: int) -> None:
+        done = 0
         while done < rounds:
+            seen = turns[0]
             try:
                 shmem.set_lock(lock)
             except LockError:
-                refused += 1
-                shmem.spin()
+                with over:  # eight PEs of threads that ask again and again would leave no core to the one that holds it
+                    over.wait_for(lambda seen=seen: turns[0] > seen)
                 continue
             shmem.p(count, int(shmem.g(count, 0)) + 1, 0)
             shmem.clear_lock(lock)
             done += 1
-        return refused
+            with over:
+                turns[0] += 1
+                over.notify_all()
 
     shmem.workers(crew, body)
     shmem.barrier_all()
