@@ -99,9 +99,7 @@ def _run_job(pes: int, args: argparse.Namespace, report: dict[str, Any]) -> int:
         for what, samples in parties.items():
             report["rows"].append(common.row("collectives", case, what, "us", [1e6 * s for s in samples]))
         target = SMALL_TARGETS.get(pes, ELSE_TARGET) if size <= SMALL else ELSE_TARGET
-        report["ratios"].append(
-            common.ratio(case, PEER, parties["ours"], parties[PEER], target, report["load_before"])
-        )
+        report["ratios"].append(common.ratio(case, PEER, parties["ours"], parties[PEER], target, report["load_before"]))
     return 0
 
 

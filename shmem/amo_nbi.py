@@ -103,9 +103,7 @@ def atomic_fetch_xor_nbi(fetch: Array, target: Array, value: object, pe: int, ct
     fetch_later(Amo.XOR, fetch, target, pe, ctx, value)
 
 
-def atomic_fetch_op_nbi(
-    fetch: Array, target: Array, value: object, op: AMO | str, pe: int, ctx: object = None
-) -> None:
+def atomic_fetch_op_nbi(fetch: Array, target: Array, value: object, op: AMO | str, pe: int, ctx: object = None) -> None:
     """As `atomic_fetch_op`, nonblocking: the old value is in `fetch` after `quiet`. Raises as `atomic_fetch_nbi`,
     ArgumentError for an unknown op. shmem4py."""
     chosen, operand = named(op, value, True)

@@ -190,7 +190,9 @@ def _build(tree: Path) -> bool:
 def _suite(tree: Path, mutant: Mutant) -> int:
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *mutant.tests.split()]
     env = {**os.environ, "SHMEMU_TEST_CELLS": mutant.cells, "PYTHONPATH": str(tree)}
-    return subprocess.run(command, cwd=tree, env=env, stdin=subprocess.DEVNULL, capture_output=True, check=False).returncode
+    return subprocess.run(
+        command, cwd=tree, env=env, stdin=subprocess.DEVNULL, capture_output=True, check=False
+    ).returncode
 
 
 if __name__ == "__main__":

@@ -22,7 +22,8 @@ from .cells import Cell
 from .on_rank import Leak, OnRank
 from .wire import Message, Wire
 
-UNNEEDED = ("cacheprovider", "faulthandler", "junitxml", "pastebin", "stepwise", "debugging", "setuponly", "xdist", "xdist.looponfail")
+UNNEEDED = ("cacheprovider", "faulthandler", "junitxml", "pastebin", "stepwise", "debugging", "setuponly")
+UNNEEDED += ("xdist", "xdist.looponfail")
 
 
 class Resident:
