@@ -22,8 +22,9 @@ from .test_launcher import Run, run
 CONFTEST = """
 import pathlib
 import shmem
-from tests.launcher import coverage
+from tests.launcher import cells, coverage
 pytest_plugins = ["tests.launcher.plugin"]
+cells.TABLES["openmpi"] = cells.TABLES["mpich"]
 coverage.FOLDER = pathlib.Path(__file__).parent
 """
 

@@ -26,9 +26,10 @@ from tests.launcher.job import REPOSITORY
 
 CONFTEST = """
 import os, pathlib, pytest
-from tests.launcher import job, processes
+from tests.launcher import cells, job, processes
 pytest_plugins = ["tests.launcher.plugin"]
 job.GRACE_S = 0.7
+cells.TABLES["openmpi"] = cells.TABLES["mpich"]  # all tests in every cell, whatever MPI runs them
 
 @pytest.fixture(autouse=True)
 def note_shared_memory():
