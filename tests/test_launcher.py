@@ -373,7 +373,7 @@ def test_same_tests_run_under_mpiexec(tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_text(CONFTEST)
     (tmp_path / "test_suite.py").write_text(SUITE)
     program = ["-m", "pytest", "-q", "--with-mpi", "-p", "no:cacheprovider", "-k", "right or method"]
-    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+    environment = {**launch.environment(3), "PYTHONPATH": str(REPOSITORY)}
     done = subprocess.run(
         launch.command(3, [sys.executable, *program]),
         cwd=tmp_path,
