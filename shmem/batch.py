@@ -248,7 +248,7 @@ class Batch(LinesInBatch):
         source: Array, source_rows: Offsets | None, source_stride: int, width: int, n: int | None = None,
     ) -> None:  # fmt: skip
         """Local: row i of `width` bytes from source to target. Rows are counted in strides; rows None means 0,
-        1, 2, ...
+        1, 2, ... The row numbers are copied: changing them later changes nothing.
 
         n is needed only where both are None. Raises SizeMismatch for a row outside its array.
         """
@@ -275,7 +275,7 @@ class Batch(LinesInBatch):
         detail: npt.NDArray[np.void] = np.zeros(1, ROWS)
         for name, rows in (("target_rows", target_rows), ("source_rows", source_rows)):
             if rows is not None:
-                fixed = np.ascontiguousarray(rows, np.int64)
+                fixed = np.array(rows, np.int64)  # a copy: what was checked here is what will run
                 self._keep.append(fixed)
                 detail[name] = address_of(fixed)
         return detail

@@ -19,9 +19,12 @@ import threading
 import time
 import traceback
 from types import TracebackType
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from . import bootstrap
+
+if TYPE_CHECKING:
+    from .streams import Stream
 
 _installed = False
 _pid: int | None = None
@@ -131,6 +134,8 @@ def _at_exit() -> None:
     if _pid != os.getpid():
         return
     pe = runtime.started()
+    if pe is not None:
+        _drain(pe.streams)
     if pe is not None and pe.world.comm is None:
         sys.stderr.write(pe.leaks())
     elif pe is not None:
@@ -138,6 +143,17 @@ def _at_exit() -> None:
     elif not runtime.connected() and (mpi := _running_mpi()) is not None:
         bootstrap.take_names_of_shared_files()  # as init does: MPI_Init returns when all PEs have mapped them
         bootstrap.leave_to_core(mpi)
+
+
+def _drain(streams: list[Stream]) -> None:
+    """Waits for what was launched, as finalize does: Python is about to free what it reads and writes."""
+    try:
+        for stream in list(streams):
+            stream.close()
+    except BaseException as error:
+        report(type(error), error, error.__traceback__)
+        _end_running_job(1)
+        os._exit(1)  # a lone process
 
 
 def install() -> None:
@@ -156,6 +172,18 @@ def install() -> None:
         sys.excepthook = _uncaught
     if threading.excepthook is threading.__excepthook__:
         threading.excepthook = _uncaught_in_thread
+    _register()
+
+
+def adopt() -> None:
+    """Says that this process, forked from the one that installed the hooks, is the PE from now on."""
+    global _pid
+    if _installed:
+        _pid = os.getpid()
+        _register()
+
+
+def _register() -> None:
     try:
         from ._native import _core
     except ImportError:

@@ -22,7 +22,7 @@ from .memory import free
 from .records import Amo, Kind, Op, conditions, record
 from .runtime import PE, current
 from .views import Array, address_of, word_at
-from .waiting import check_reachable, until
+from .waiting import check_reachable, deadline, until
 
 HOME = 0  # the PE with the tail
 TURN = 1 << 30  # in a node: the lock is this PE's now; below it the number of the next PE, plus 1
@@ -113,6 +113,7 @@ def set_lock(lock: Array, *, timeout: float | None = None) -> None:
     SizeMismatch, ShmemTimeout, PeerDied. OpenSHMEM 1.6, 9.13 (shmem_set_lock).
     """
     pe = current()
+    deadline(pe, timeout)  # before anything: who is refused must not stand in the queue
     node = _node(pe, lock)
     queued = _claim(pe, node, (None, "queued")) == "queued"
     try:
@@ -152,6 +153,7 @@ def clear_lock(lock: Array, *, timeout: float | None = None) -> None:
     does not hold it, otherwise as `set_lock`. OpenSHMEM 1.6, 9.13 (shmem_clear_lock).
     """
     pe = current()
+    deadline(pe, timeout)
     node = _node(pe, lock)
     _claim(pe, node, ("held",))
     try:

@@ -185,7 +185,10 @@ def _left_early() -> bool:
 
 
 def _restore(parent: int) -> None:
-    """The child: signals as they were, and no life after its supervisor's."""
+    """The child, the PE from now on: signals as they were, and no life after its supervisor's."""
+    from . import failure
+
+    failure.adopt()
     for ignored in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(ignored, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -19,7 +19,7 @@ from .views import Array, check_array
 
 def _row(pe: PE, value: object, name: str) -> Array:
     """An array as one row of elements, without a copy."""
-    array = check_array(value, name, pe.me)
+    array = np.asarray(check_array(value, name, pe.me))  # a subclass may have an idea of its own of what a row is
     if array.flags.c_contiguous:
         return array.reshape(-1)
     if array.ndim != 1:

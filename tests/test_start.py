@@ -65,11 +65,26 @@ def test_arrays_outlive_finalize_and_the_end(tmp_path: Path) -> None:
         assert [line for line in lines(job) if "sum" in line] == ["sum 5000"] * n
 
 
-def test_what_was_not_freed_is_listed_with_its_line(tmp_path: Path) -> None:
-    job = start(tmp_path, "outlives")
+@pytest.mark.parametrize(("launcher", "n"), [("mpiexec", 2), ("run", 2), ("none", 1)])
+def test_what_was_not_freed_is_listed_with_its_line(tmp_path: Path, launcher: str, n: int) -> None:
+    job = start(tmp_path, "outlives", n, launcher)
     made = next(i for i, text in enumerate(Path(PROGRAM).read_text().splitlines(), 1) if "late = Late(" in text)
     assert job.code == 0
     assert f"zeros((1000,), float64) at {PROGRAM}:{made}" in job.text
+
+
+@pytest.mark.parametrize(("launcher", "n"), [("mpiexec", 2), ("run", 2), ("none", 1)])
+def test_the_end_of_a_program_is_an_end_of_shmem(tmp_path: Path, launcher: str, n: int) -> None:
+    """Without finalize: what was not freed is listed, what was launched runs to its end, and what failed is told."""
+    made = next(i for i, text in enumerate(Path(PROGRAM).read_text().splitlines(), 1) if "zeros(2000)" in text)
+    job = start(tmp_path, "forgets", n, launcher)
+    assert job.code == 0
+    assert f"zeros((2000,), float64) at {PROGRAM}:{made}" in job.text
+    job = start(tmp_path, "pending", n, launcher, SHMEMU_HEAP_SIZE="16M")
+    assert (job.code, job.text.count("over")) == (0, n)
+    job = start(tmp_path, "fails_late", n, launcher)
+    assert job.code != 0
+    assert "ShmemTimeout" in job.text
 
 
 def test_the_check_of_collective_calls_can_be_turned_off(tmp_path: Path) -> None:

@@ -201,6 +201,15 @@ def test_copy_rows(width):
         assert same(target, wanted), (to, of)
 
 
+def test_rows_are_those_of_when_they_were_given():
+    source, target, rows = np.arange(64, dtype=np.uint8).reshape(8, 8), np.zeros((3, 8), np.uint8), np.array([5, 1, 7])
+    batch = shmem.Batch()
+    batch.copy_rows(target, None, 8, source, rows, 8, 8)
+    rows[:] = 0
+    batch.run()
+    assert same(target, source[[5, 1, 7]])
+
+
 def reduced(source: np.ndarray, offsets: np.ndarray, biases: list[np.ndarray]) -> np.ndarray:
     """The sums as the contract says: float32, from +0.0, biases first, terms in order, one rounding at the end."""
     rows, width = offsets.shape[0], source.shape[1]

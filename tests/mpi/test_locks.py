@@ -9,7 +9,7 @@ import pytest
 
 import shmem
 from shmem import locks
-from shmem.errors import DtypeError, FreedBlock, LockError, NotSymmetric, ShmemTimeout, SizeMismatch
+from shmem.errors import ArgumentError, DtypeError, FreedBlock, LockError, NotSymmetric, ShmemTimeout, SizeMismatch
 
 from .data import everyone
 
@@ -195,3 +195,24 @@ def test_threads_of_a_pe_share_its_place_in_the_queue():
     shmem.barrier_all()
     shmem.del_lock(lock)
     shmem.free(count)
+
+
+@pytest.mark.parametrize("timeout", [-1, np.nan, "1"])
+def test_a_call_that_is_refused_does_not_queue(timeout):
+    n, me = shmem.n_pes(), shmem.my_pe()
+    lock = shmem.new_lock()
+    for turn in range(n):
+        if turn == me:
+            shmem.set_lock(lock)
+        shmem.barrier_all()
+        with pytest.raises(ArgumentError):
+            shmem.set_lock(lock, timeout=timeout)
+        shmem.barrier_all()
+        if turn == me:
+            with pytest.raises(ArgumentError):
+                shmem.clear_lock(lock, timeout=timeout)
+            shmem.clear_lock(lock)
+        shmem.barrier_all()
+    assert lock[0] == 0
+    shmem.barrier_all()
+    shmem.del_lock(lock)

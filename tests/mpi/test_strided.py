@@ -222,3 +222,17 @@ def test_a_freed_block_between_live_ones_is_refused():
     shmem.barrier_all()
     shmem.free(blocks[2])
     shmem.free(blocks[0])
+
+
+def test_a_subclass_is_the_bytes_it_has():
+    """A matrix stays of two dimensions in all its reshapes."""
+    me, n = shmem.my_pe(), shmem.n_pes()
+    x = shmem.zeros(8)
+    shmem.iput(x, np.matrix(np.arange(8.0)), (me + 1) % n, 1, 2)
+    shmem.barrier_all()
+    assert x.tolist() == [0, 2, 4, 6, 0, 0, 0, 0]
+    got = np.matrix(np.zeros(8))
+    shmem.iget(got, x, (me + 1) % n, 2, 1)
+    assert got.tolist() == [[0, 0, 2, 0, 4, 0, 6, 0]]
+    shmem.barrier_all()
+    shmem.free(x)

@@ -67,6 +67,39 @@ def outlives() -> str:
     return f"sum {late.array.sum():.0f}"
 
 
+def forgets() -> str:
+    """What ends the program ends shmem: nobody calls finalize."""
+    shmem.zeros(2000)
+    return "over"
+
+
+def pending() -> str:
+    """The last PE's batch waits for a word that PE 0 sets only now, and the program ends."""
+    n, me = shmem.n_pes(), shmem.my_pe()
+    word, data, signal = shmem.zeros(1, np.int64), shmem.zeros(1 << 20, np.int64), shmem.zeros(1, np.uint64)
+    if me == n - 1:
+        batch = shmem.Batch()
+        batch.wait(word, "==", 1)
+        batch.put(data, np.full(1 << 20, 7), 0)
+        batch.signal(signal, shmem.SIGNAL_SET, 1, 0)
+        batch.launch(shmem.Stream())
+    if me == 0:
+        shmem.p(word, 1, n - 1)
+        if n > 1:
+            shmem.signal_wait_until(signal, "==", 1)
+            assert (data == 7).all()
+    return "over"
+
+
+def fails_late() -> str:
+    """A batch that nobody waits for, and that can't end well."""
+    word = shmem.zeros(1, np.int64)
+    batch = shmem.Batch()
+    batch.wait(word, "==", 1)
+    batch.launch(shmem.Stream(), timeout=0.1)
+    return "over"
+
+
 def unchecked() -> str:
     x = shmem.zeros((2, 5) if shmem.my_pe() else (5, 2))
     shmem.barrier_all() if shmem.my_pe() else shmem.sync_all()
@@ -83,5 +116,5 @@ def no_use() -> str:
     return "only imported"
 
 
-WAYS = [sizes, untouched, mpi_first, twice, outlives, unchecked, poison, no_use]
+WAYS = [sizes, untouched, mpi_first, twice, outlives, forgets, pending, fails_late, unchecked, poison, no_use]
 sys.stdout.write({way.__name__: way for way in WAYS}[sys.argv[1]]() + "\n")  # in one piece
