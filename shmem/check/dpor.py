@@ -1,0 +1,200 @@
+"""Exhaustive search that tries only orders that can be told apart (dynamic partial-order reduction).
+
+Source sets of Abdulla, Aronis, Jonsson and Sagonas (2014) with sleep sets: after an execution step the search looks for
+earlier steps that conflict with it and are not ordered before it otherwise, and notes at the state before them to try
+the other order. Each unit in flight is a process of one step of its own, so a delivery is tried early or late only
+where somebody could see the difference. Steps that wait are looked at while they are disabled as well: what they would
+conflict with may have come first.
+
+Executions are told apart by their traces, not by their values; but a placement of what memory holds already conflicts
+with no load.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..delivery.facts import Touch, causes, touches
+from ..delivery.requests import Act, Event
+from .eager import Found
+from .litmus.run import Run
+
+Move = Any  # a PE's number, or an Event
+
+
+@dataclass
+class Facts:
+    """What a search knows of a move."""
+
+    move: Move
+    touches: tuple[Touch, ...]
+    needs: tuple[object, ...]
+    locks: bool = False  # it keeps others of its kind out
+    unlocks: bool = False  # until this
+
+    def conflicts(self, other: Facts) -> bool:
+        """Whether the order of the two can be seen."""
+        return any(mine.conflicts(its) for mine in self.touches for its in other.touches)
+
+
+def facts_of(run: Run, move: Move) -> Facts:
+    """What is known of a move in a state."""
+    if isinstance(move, Event):
+        posted = ("posted", move.key)
+        needs = (posted, ("rung", move.key), *causes(run.machine, move))
+        split = run.machine.known[move.key].split
+        return Facts(move, touches(run.machine, move), needs, move.act is Act.FETCH, split and move.act is Act.PLACE)
+    step = run.step(move)
+    assert step is not None
+    return Facts(move, step.touches(run), tuple(step.needs(run)))
+
+
+@dataclass
+class Node:
+    """A state on the path, and what is still to be tried there."""
+
+    run: Run
+    sleep: dict[Move, Facts]
+    enabled: list[Move] = field(default_factory=list)
+    blocked: list[Facts] = field(default_factory=list)
+    todo: list[Move] = field(default_factory=list)
+    done: set[Move] = field(default_factory=set)
+    # of the step taken from here:
+    facts: Facts | None = None
+    before: int = 0  # the steps that happen before it, and itself, as bits
+    gives: tuple[object, ...] = ()
+
+
+class Search:
+    """One exhaustive search."""
+
+    def __init__(self, first: Run, *, sleep: bool = True, states_max: int = 2_000_000) -> None:
+        self.found = Found()
+        self.with_sleep = sleep
+        self.states_max = states_max
+        self.path: list[Node] = []
+        self.first = first
+
+    def run(self) -> Found:
+        """Explores everything, unless a bound is met."""
+        self._enter(self.first, {})
+        while self.path:
+            node = self.path[-1]
+            if not self._advance(node):
+                self.path.pop()
+                if self.path:
+                    last = self.path[-1]
+                    assert last.facts is not None
+                    if self.with_sleep:
+                        last.sleep[last.facts.move] = last.facts
+            elif self.found.states > self.states_max:
+                self.found.complete = False
+                break
+        return self.found
+
+    def _enter(self, run: Run, sleep: dict[Move, Facts]) -> None:
+        """Puts a state on the path, with the one move that is tried first."""
+        node = Node(run, sleep)
+        self.found.states += 1
+        node.enabled = [*run.ready(), *run.events()]
+        self.path.append(node)
+        if not node.enabled:
+            self.found.executions += 1
+            outcome = run.outcome()
+            self.found.outcomes[outcome] = self.found.outcomes.get(outcome, 0) + 1
+        awake = [move for move in node.enabled if move not in sleep]
+        if awake:
+            node.todo.append(awake[0])
+        for pe in range(run.test.pes):
+            step = run.step(pe)
+            if step is not None and pe not in node.enabled:
+                node.blocked.append(facts_of(run, pe))
+        for facts in node.blocked:
+            self._races(facts, len(self.path) - 1)
+
+    def _advance(self, node: Node) -> bool:
+        """Takes the next move to try from a state; False when there is none."""
+        while node.todo:
+            move = node.todo.pop(0)
+            if move in node.done or move in node.sleep:
+                continue
+            node.done.add(move)
+            node.facts = facts_of(node.run, move)
+            at = len(self.path) - 1
+            node.before = 1 << at | self._ordered(node.facts, at) | self._races(node.facts, at)
+            after = node.run.copy()
+            if isinstance(move, Event):
+                after.machine.fire(move)
+                node.gives = (move,)
+            else:
+                after.take(move)
+                node.gives = gives(node.run, after, move)
+            sleep = {
+                other: facts for other, facts in node.sleep.items() if other != move and not facts.conflicts(node.facts)
+            }
+            self._enter(after, sleep)
+            return True
+        return False
+
+    def _ordered(self, facts: Facts, upto: int) -> int:
+        """The steps before a state that happen before a move, whatever is tried: its PE's own, and what enables it."""
+        found = 0
+        for i in range(upto - 1, -1, -1):
+            node = self.path[i]
+            assert node.facts is not None
+            if found >> i & 1:
+                continue
+            mine = not isinstance(facts.move, Event) and node.facts.move == facts.move
+            if mine or any(given in facts.needs for given in node.gives):
+                found |= node.before
+        return found
+
+    def _races(self, facts: Facts, upto: int) -> int:
+        """Notes what is to be tried in the other order; returns the steps that happen before the move by conflict."""
+        found = self._ordered(facts, upto)
+        held = 0
+        for i in range(upto - 1, -1, -1):
+            node = self.path[i]
+            assert node.facts is not None
+            if found >> i & 1 or not facts.conflicts(node.facts):
+                continue
+            if facts.locks and not node.facts.locks and node.facts.unlocks:
+                held |= node.before  # it could not have come between the two steps of that atomic, but before both
+                continue
+            self._turn(i, upto, facts, found)
+            found |= node.before
+        return found | held
+
+    def _turn(self, i: int, upto: int, facts: Facts, ordered: int) -> None:
+        """Makes the state before step `i` try a move that leads to `facts` before that step. `ordered`: the later steps
+        that happen before it."""
+        node = self.path[i]
+        later = [k for k in range(i + 1, upto) if not self.path[k].before >> i & 1]
+        firsts = [
+            step.move
+            for k in later
+            if (step := self.path[k].facts) and not any(self.path[k].before >> j & 1 for j in later if j < k)
+        ]
+        if not any(ordered >> k & 1 for k in later):
+            firsts.append(facts.move)
+        if any(move in node.done or move in node.todo or move in node.sleep for move in firsts):
+            return
+        node.todo += [move for move in firsts if move in node.enabled][:1]
+
+
+def gives(before: Run, after: Run, pe: int) -> tuple[object, ...]:
+    """What a PE's step makes possible: requests posted and rung, arrivals, messages."""
+    found: list[object] = [("posted", key) for key in after.machine.known if key not in before.machine.known]
+    for key, request in after.machine.flight.items():
+        old = before.machine.flight.get(key)
+        if request.rung and (old is None or not old.rung):
+            found.append(("rung", key))
+    for team, counts in after.visits.items():
+        mine = counts[team.index(pe)] if pe in team else 0
+        if mine and mine != before.visits.get(team, [0] * len(team))[team.index(pe)]:
+            found.append(("arrived", team, pe, mine))
+    for pair, count in after.told.items():
+        if count > before.told.get(pair, 0):
+            found.append(("told", pair))
+    return tuple(found)

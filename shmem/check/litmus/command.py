@@ -1,0 +1,98 @@
+"""`shmemu litmus`: runs litmus files and compares what is found with what they say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ...errors import ArgumentError, LitmusSyntaxError
+from .language import read
+from .syntax import Test
+from .verdict import NOT_JUDGED, Judgement, judge, profiles_of
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command `litmus` to `app`."""
+    app.command()(litmus)
+
+
+def litmus(
+    paths: Annotated[list[Path], typer.Argument(metavar="FILE|DIR...", help="Litmus files, or folders of them.")],
+    profile: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Judge every test under this profile, named in it or not.")
+    ] = None,
+    matrix: Annotated[
+        Path | None,
+        typer.Option(metavar="OUT.MD", help="Write a table of tests by profiles: always, sometimes, never."),
+    ] = None,
+    outcomes: Annotated[bool, typer.Option("--outcomes", help="Show what the registers were, with counts.")] = False,
+) -> None:
+    """Explore litmus tests; exit code 1 if a verdict does not hold, 2 if a file can't be read."""
+    try:
+        tests = read_all(paths)
+    except LitmusSyntaxError as error:
+        typer.echo(f"shmemu: {error}", err=True)  # of several lines: the place is shown
+        raise typer.Exit(2) from None
+    judged = []
+    for test in tests:
+        for name in [profile] if profile else profiles_of(test):
+            judged.append(found := judge(test, name))
+            typer.echo(line(found))
+            if outcomes:
+                typer.echo("".join(f"    {n:6}  {registers}\n" for registers, n in ends(found)), nl=False)
+    wrong = [each for each in judged if not each.right]
+    typer.echo(f"{len(tests)} tests, {len(judged)} verdicts, {len(wrong)} wrong")
+    if matrix is not None:
+        matrix.write_text(table(judged), encoding="utf-8")
+    raise typer.Exit(1 if wrong else 0)
+
+
+def read_all(paths: Iterable[Path]) -> list[Test]:
+    """The tests of files and of the `.litmus` files of folders. Raises ArgumentError, LitmusSyntaxError."""
+    files: list[Path] = []
+    for path in paths:
+        found = sorted(path.glob("**/*.litmus")) if path.is_dir() else [path]
+        if not found or not all(each.is_file() for each in found):
+            raise ArgumentError(f"{path}: {'no .litmus file in this folder' if path.is_dir() else 'no such file'}")
+        files += found
+    return [test for path in files for test in read(path)]
+
+
+def line(found: Judgement) -> str:
+    """One line about a verdict: what was found, what was expected, and how much was searched."""
+    mark = "ok  " if found.right else "BAD "
+    told = found.problem or (found.found if found.test.outcome is not None else "explored")
+    if found.expected in NOT_JUDGED:
+        told += f" ({found.expected} is not judged: it needs a race detector)"
+    elif found.expected and not found.right:
+        told += f", expected {found.expected}"
+    searched = f"{sum(found.outcomes.values())} executions, {found.states} states"
+    more = "" if found.complete else ", not complete"
+    return f"{mark}{found.test.name:8} {found.profile:20} {told} ({found.how_often}; {searched}{more})"
+
+
+def ends(found: Judgement) -> list[tuple[str, int]]:
+    """The different ends by what registers and blocked PEs there were, with the executions that had them."""
+    counts: dict[str, int] = {}
+    for end, n in found.outcomes.items():
+        values = [
+            f"{pe}:{name}={value}" for pe, each in enumerate(end.registers) for name, value in each if name[0] != "."
+        ]
+        text = " ".join([*values, *(f"{pe}:blocked" for pe in end.blocked)]) or "-"
+        counts[text] = counts.get(text, 0) + n
+    return sorted(counts.items())
+
+
+def table(judged: list[Judgement]) -> str:
+    """The Markdown table of tests by profiles."""
+    profiles = list(dict.fromkeys(each.profile for each in judged))
+    rows: dict[str, dict[str, str]] = {}
+    for each in judged:
+        name = f"{each.test.name} {each.test.title}"
+        rows.setdefault(name, {})[each.profile] = "-" if each.problem else each.how_often
+    lines = ["| test | " + " | ".join(profiles) + " |", "|---" * (len(profiles) + 1) + "|"]
+    lines += [f"| {name} | " + " | ".join(found.get(p, "") for p in profiles) + " |" for name, found in rows.items()]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,113 @@
+"""A litmus test in the middle of being run: its PEs, and the delivery machine under them.
+
+Each statement becomes a few steps of its PE (`statements`). A step has a condition under which it may run, what it
+touches, and an effect; where a statement waits inside itself (a blocking get, a barrier) it is several steps. All of a
+run is data, so that a search can copy it.
+"""
+
+from __future__ import annotations
+
+from ...delivery.machine import Machine, Memory
+from ...delivery.profiles import Profile
+from ...delivery.requests import Event, Key, Place
+from .model import WORD, Layout, Outcome, Step
+from .statements import compiled
+from .syntax import VALUES, Sum, Test, Word
+
+
+class Run:
+    """A test in the middle of being run."""
+
+    def __init__(self, test: Test, profile: Profile) -> None:
+        self.test, self.profile = test, profile
+        self.layout = Layout(test, int(test.settings.get("placement", profile.unit)))
+        self.machine = Machine(profile, self._memory())
+        if "recvs" in test.settings:
+            self.machine.receives = dict.fromkeys(range(test.pes), int(test.settings["recvs"]))
+        self.steps = [compiled(test, profile, self.layout, pe) for pe in range(test.pes)]
+        self.at = [0] * test.pes
+        self.registers: list[dict[str, int]] = [{} for _ in range(test.pes)]
+        self.visits: dict[tuple[int, ...], list[int]] = {}  # of barriers and syncs, by team
+        self.told: dict[tuple[int, int], int] = {}  # messages under way
+        self.waiting: dict[int, Key] = {}  # the request whose answer a PE waits for
+        self.loaded: dict[int, bytes] = {}  # what a PE has read to send it
+
+    def _memory(self) -> Memory:
+        memory = Memory()
+        for pe in range(self.test.pes):
+            memory.spaces[pe] = bytearray(self.layout.heap_bytes)
+            memory.spaces["local", pe] = bytearray(self.layout.private_bytes)
+            for names, declared, space in (
+                (self.layout.symmetric, self.test.symmetric, pe),
+                (self.layout.private, self.test.private, ("local", pe)),
+            ):
+                for name, (count, value) in declared.items():
+                    first = names[name]
+                    memory.write(Place(space, first, first + count * WORD), value.to_bytes(WORD, "little") * count)
+        return memory
+
+    def copy(self) -> Run:
+        """The same state, apart."""
+        other = Run.__new__(Run)
+        other.test, other.profile, other.layout, other.steps = self.test, self.profile, self.layout, self.steps
+        other.machine = self.machine.copy()
+        other.at = list(self.at)
+        other.registers = [dict(each) for each in self.registers]
+        other.visits = {team: list(counts) for team, counts in self.visits.items()}
+        other.told = dict(self.told)
+        other.waiting, other.loaded = dict(self.waiting), dict(self.loaded)
+        return other
+
+    def digest(self) -> tuple[object, ...]:
+        """All that can still matter, as a hashable value."""
+        return (
+            tuple(self.at),
+            tuple(tuple(sorted(each.items())) for each in self.registers),
+            tuple(sorted((team, tuple(counts)) for team, counts in self.visits.items())),
+            tuple(sorted(self.told.items())),
+            tuple(sorted(self.waiting.items())),
+            tuple(sorted(self.loaded.items())),
+            self.machine.digest(),
+        )
+
+    def step(self, pe: int) -> Step | None:
+        """The next step of a PE; None at the end of its program."""
+        return self.steps[pe][self.at[pe]] if self.at[pe] < len(self.steps[pe]) else None
+
+    def ready(self) -> list[int]:
+        """The PEs that can take their next step."""
+        return [pe for pe in range(self.test.pes) if (step := self.step(pe)) is not None and step.ready(self)]
+
+    def take(self, pe: int) -> None:
+        """The next step of a PE, which is ready."""
+        step = self.step(pe)
+        assert step is not None
+        self.at[pe] += 1
+        step.run(self)
+
+    def events(self) -> list[Event]:
+        """What may be delivered now."""
+        return self.machine.enabled()
+
+    def outcome(self) -> Outcome:
+        """What there is to see at the end: when no PE can go on and nothing is left to deliver."""
+        registers = tuple(tuple(sorted(each.items())) for each in self.registers)
+        heaps = tuple(bytes(self.machine.memory.spaces[pe]) for pe in range(self.test.pes))
+        return Outcome(registers, heaps, tuple(pe for pe in range(self.test.pes) if self.step(pe) is not None))
+
+    # ---- for steps ----
+
+    def value(self, pe: int, word: Word) -> int:
+        """What a load of one word gives: a register, a private word, or the PE's own symmetric one."""
+        place = self.layout.place(pe, word, 1)
+        if place is None:
+            return self.registers[pe].get(word.name, 0)
+        return int.from_bytes(self.read(pe, place), "little")
+
+    def read(self, pe: int, place: Place) -> bytes:
+        """A load of a PE."""
+        return self.machine.load(pe, place) if place.space == pe else self.machine.memory.read(place)
+
+    def total(self, pe: int, expression: Sum) -> int:
+        """The value of a sum."""
+        return (expression.constant + sum(self.value(pe, word) for word in expression.words)) % VALUES

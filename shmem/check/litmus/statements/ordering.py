@@ -1,0 +1,118 @@
+"""Fence, quiet, barriers, locks, and messages outside the memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ....delivery.facts import Touch
+from ....delivery.requests import Kind, Place, Stage
+from ..model import WORD, Impossible, Step
+from ..syntax import Word
+from .transfers import Transfers
+from .values import nothing
+
+if TYPE_CHECKING:
+    from ..run import Run
+
+
+class Ordering(Transfers):
+    """What orders, completes and synchronizes."""
+
+    # ---- order ----
+
+    def _quiet_of(self, run: Run, target: int | None = None) -> bool:
+        """Whether nothing is left that a quiet of this context waits for."""
+        pending = run.machine.pending(self.pe, self.queue, target)
+        if self.profile.engine_scoped and target is None:
+            return not [each for each in pending if each.kind is Kind.STORE]
+        return not pending
+
+    def _fence(self) -> Iterator[Step]:
+        yield self._step(lambda run: run.machine.fence(self.pe, self.queue))
+
+    def _quiet(self) -> Iterator[Step]:
+        yield self._step(nothing, self._quiet_of, needs=self._completed)
+
+    def _pe_quiet(self) -> Iterator[Step]:
+        target = self.statement.pes[0]
+        yield self._step(
+            nothing, lambda run: self._quiet_of(run, target), needs=lambda run: self._completed(run, target)
+        )
+
+    def _meet(self, team: tuple[int, ...], quiet: bool) -> Iterator[Step]:
+        pe = self.pe
+        if pe not in team:
+            raise Impossible(f"PE {pe} is not in the team {team}")
+        absent = [each for each in team if each not in self.test.programs]
+
+        def may_arrive(run: Run) -> bool:
+            stores = [each for each in run.machine.pending(pe, None) if each.kind is Kind.STORE]
+            return self._quiet_of(run) if quiet else not stores
+
+        def arrive(run: Run) -> None:
+            run.visits.setdefault(team, [0] * len(team))[team.index(pe)] += 1
+
+        def may_leave(run: Run) -> bool:
+            counts = run.visits[team]
+            mine = counts[team.index(pe)]
+            return all(count >= mine or each in absent for each, count in zip(team, counts, strict=True))
+
+        def stored(run: Run) -> list[object]:
+            mine = [each for each in run.machine.known.values() if each.pe == pe and each.kind is Kind.STORE]
+            return [event for each in mine for event in each.events(Stage.PLACED)]
+
+        def arrivals(run: Run) -> list[object]:
+            mine = run.visits[team][team.index(pe)]
+            return [("arrived", team, each, mine) for each in team]
+
+        yield self._step(arrive, may_arrive, needs=self._completed if quiet else stored)
+        yield self._step(nothing, may_leave, needs=arrivals)
+
+    def _barrier_all(self) -> Iterator[Step]:
+        return self._meet(tuple(range(self.test.pes)), True)
+
+    def _sync_all(self) -> Iterator[Step]:
+        return self._meet(tuple(range(self.test.pes)), False)
+
+    def _barrier(self) -> Iterator[Step]:
+        return self._meet(tuple(sorted(set(self.statement.pes))), True)
+
+    def _sync(self) -> Iterator[Step]:
+        return self._meet(tuple(sorted(set(self.statement.pes))), False)
+
+    # ---- locks and messages ----
+
+    def _lock_word(self) -> Place:
+        place = self.layout.place(0, Word(self.statement.name), 1)
+        assert place is not None
+        return place
+
+    def _lock(self) -> Iterator[Step]:
+        place = self._lock_word()
+        yield self._step(
+            lambda run: run.machine.memory.write(place, (self.pe + 1).to_bytes(WORD, "little")),
+            lambda run: not any(run.machine.memory.read(place)),
+            lambda run: (Touch(place, True),),
+        )
+
+    def _unlock(self) -> Iterator[Step]:
+        place = self._lock_word()
+        yield self._step(
+            lambda run: run.machine.memory.write(place, bytes(WORD)),
+            self._quiet_of,
+            lambda run: (Touch(place, True),),
+            self._completed,
+        )
+
+    def _tell(self) -> Iterator[Step]:
+        pair = self.pe, self.statement.pes[0]
+        yield self._step(lambda run: run.told.__setitem__(pair, run.told.get(pair, 0) + 1))
+
+    def _hear(self) -> Iterator[Step]:
+        pair = self.statement.pes[0], self.pe
+        yield self._step(
+            lambda run: run.told.__setitem__(pair, run.told[pair] - 1),
+            lambda run: run.told.get(pair, 0) > 0,
+            needs=lambda run: [("told", pair)],
+        )

@@ -1,0 +1,93 @@
+"""Sums, loads and stores: what every statement begins or ends with, and the waits for an own word."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from ....delivery.facts import Touch
+from ....delivery.profiles import Profile
+from ..model import COMPARE, WORD, Layout, Step
+from ..syntax import VALUES, Statement, Sum, Test, Word
+
+if TYPE_CHECKING:
+    from ..run import Run
+
+
+class Values:
+    """The steps of one statement of one PE; the other classes of this package add verbs."""
+
+    def __init__(self, test: Test, profile: Profile, layout: Layout, pe: int, statement: Statement) -> None:
+        self.test, self.profile, self.layout, self.pe, self.statement = test, profile, layout, pe, statement
+        self.queue = ("ctx", pe, statement.context)
+
+    def steps(self) -> Iterator[Step]:
+        return getattr(self, f"_{self.statement.verb}")()  # type: ignore[no-any-return]
+
+    def _step(self, run: Callable[[Run], None], ready: Any = None, touches: Any = None, needs: Any = None) -> Step:
+        given = {"ready": ready, "touches": touches, "needs": needs}
+        return Step(self.statement, run, **{name: value for name, value in given.items() if value is not None})
+
+    # ---- values ----
+
+    def _loads(self, expression: Sum, name: str) -> Iterator[Step]:
+        """Loads the words of a sum that lie in memory, one a step, into the hidden register `name`."""
+        pe, hidden = self.pe, f".{name}"
+        yield self._step(lambda run: run.registers[pe].__setitem__(hidden, expression.constant))
+        for word in expression.words:
+            place = self.layout.place(pe, word, 1)
+
+            def add(run: Run, word: Word = word) -> None:
+                registers = run.registers[pe]
+                registers[hidden] = (registers[hidden] + run.value(pe, word)) % VALUES
+
+            touches = (lambda run, place=place: (Touch(place, False),)) if place is not None else None
+            yield self._step(add, touches=touches)
+
+    def _hidden(self, run: Run, name: str) -> int:
+        return run.registers[self.pe].pop(f".{name}")
+
+    def _put_value(self, run: Run, word: Word, value: int) -> None:
+        place = self.layout.place(self.pe, word, 1)
+        data = value.to_bytes(WORD, "little") * (word.hi - word.lo)
+        if place is None:
+            run.registers[self.pe][word.name] = value
+        elif place.space == self.pe:
+            run.machine.store(self.pe, place, data)
+        else:
+            run.machine.memory.write(place, data)
+
+    def _stores(self, word: Word) -> Callable[[Run], tuple[Touch, ...]] | None:
+        place = self.layout.place(self.pe, word, 1)
+        delayed = self.profile.stores != "coherent" and place is not None and place.space == self.pe
+        # A delayed store is no access yet: its placement is. But the PE's own loads see it.
+        return (lambda run: (Touch(place, True),)) if place is not None and not delayed else None
+
+    def _assign(self) -> Iterator[Step]:
+        statement = self.statement
+        yield from self._loads(statement.values[0], "sum")
+        word = statement.word
+        assert word is not None
+        yield self._step(lambda run: self._put_value(run, word, self._hidden(run, "sum")), touches=self._stores(word))
+
+    def _wait(self) -> Iterator[Step]:
+        statement, pe = self.statement, self.pe
+        word = statement.word
+        assert word is not None
+        place = self.layout.place(pe, word, 1)
+        assert place is not None
+        yield from self._loads(statement.values[0], "wanted")
+
+        def holds(run: Run) -> bool:
+            return COMPARE[statement.op](run.value(pe, word), run.registers[pe][".wanted"])
+
+        def go_on(run: Run) -> None:
+            self._hidden(run, "wanted")
+
+        yield self._step(go_on, holds, lambda run: (Touch(place, False),))
+
+    _signal_wait = _poll = _poll_line = _wait
+
+
+def nothing(run: Run) -> None:
+    """A step that only waits."""

@@ -1,0 +1,81 @@
+"""Judging a litmus test: what its exhaustive search finds, against what the file says of a profile."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+
+from ...delivery.profiles import NAMED, Profile, profile
+from ...errors import ArgumentError
+from ..dpor import Search
+from .model import Impossible, Outcome
+from .run import Run
+from .syntax import Test
+
+STATES_MAX = 1_000_000
+NOT_JUDGED = ("race", "race_some", "clean")  # for a race detector
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What a search of one test under one profile found. `expected` is "" where the file does not say."""
+
+    test: Test
+    profile: str
+    expected: str
+    outcomes: Counter[Outcome]  # by executions
+    hits: int  # executions with the outcome asked about
+    states: int
+    complete: bool
+    problem: str = ""  # why the test could not be run, or a PE that was blocked and should not
+
+    @property
+    def found(self) -> str:
+        """`allowed` or `forbidden`, "" where the search does not tell."""
+        if self.problem or self.test.outcome is None:
+            return ""
+        return "allowed" if self.hits else "forbidden" if self.complete else ""
+
+    @property
+    def how_often(self) -> str:
+        """`always`, `sometimes` or `never`: how many of the different executions have the outcome."""
+        total = sum(self.outcomes.values())
+        return "never" if not self.hits else "always" if self.hits == total else "sometimes"
+
+    @property
+    def right(self) -> bool:
+        """Whether nothing found contradicts the file."""
+        return not self.problem and (self.expected in ("", *NOT_JUDGED) or self.found == self.expected)
+
+
+def judge(test: Test, which: str | Profile, states_max: int = STATES_MAX) -> Judgement:
+    """Searches all executions of a test under a profile.
+
+    The test's `placement` replaces the profile's unit. Raises ArgumentError for an unknown profile.
+    """
+    chosen = profile(which)
+    if "placement" in test.settings:
+        chosen = replace(chosen, unit=int(test.settings["placement"]))
+    expected = test.verdicts.get(chosen.name, "")
+    try:
+        first = Run(test, chosen)
+        found = Search(first, states_max=states_max).run()
+    except Impossible as error:
+        return Judgement(test, chosen.name, expected, Counter(), 0, 0, False, str(error))
+    asked = test.outcome
+    hits = sum(n for end, n in found.outcomes.items() if asked is not None and end.satisfies(test, first.layout))
+    stuck = sorted({pe for end in found.outcomes for pe in end.blocked})
+    problem = ""
+    if stuck and not test.asks_blocked:
+        problem = (
+            f"PE {', '.join(map(str, stuck))} waits for ever in some executions, and the outcome does not ask for it"
+        )
+    return Judgement(test, chosen.name, expected, Counter(found.outcomes), hits, found.states, found.complete, problem)
+
+
+def profiles_of(test: Test) -> list[str]:
+    """The profiles that a test says something of. Raises ArgumentError if one does not exist."""
+    unknown = [name for name in test.verdicts if name not in NAMED]
+    if unknown:
+        raise ArgumentError(f"test {test.name}: there is no profile {unknown[0]!r}: there are {', '.join(NAMED)}")
+    return list(test.verdicts)

@@ -1,0 +1,97 @@
+"""What a search has to know of an event: the bytes it reads or changes, and the events that make it possible."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .machine import Machine, updated
+from .requests import Act, Event, Kind, Place, Stage
+
+
+@dataclass(frozen=True, slots=True)
+class Touch:
+    """Bytes that a step reads or changes. `silent`: it writes what is there already."""
+
+    place: Place
+    writes: bool
+    silent: bool = False
+
+    def conflicts(self, other: Touch) -> bool:
+        """Whether the order of the two can be seen."""
+        mine, its = self.place, other.place
+        if mine.space != its.space or mine.hi <= its.lo or its.hi <= mine.lo:
+            return False
+        return (self.writes and (other.writes or not self.silent)) or (other.writes and not other.silent)
+
+
+def touches(machine: Machine, event: Event) -> tuple[Touch, ...]:
+    """The bytes that an enabled event reads or changes; what is counted instead of stored has a place as well."""
+    request = machine.flight[event.key]
+    act = event.act
+    if act in (Act.ACCEPT, Act.GIVE_UP):
+        return (Touch(Place(("receives", request.target), 0, 1), act is Act.ACCEPT),)
+    if act is Act.SOURCE:
+        assert request.source is not None
+        return (Touch(request.source, False),)
+    if act is Act.RECEIVE:
+        return (Touch(Place(("received", request.target), 0, 1), True),)
+    if act is Act.RETIRE:
+        return (Touch(Place(machine.queue_pairs[request.queue].cq, 0, 1), True),)
+    if act is Act.WORD:
+        assert request.word is not None
+        return (Touch(request.word, True),)
+    if act is Act.FETCH:
+        return (
+            Touch(request.at, False),
+            Touch(Place(("atomics", request.at.space), request.at.lo, request.at.hi), True),
+        )
+    lo, hi = request.units[event.unit]
+    first, last = lo - request.at.lo, hi - request.at.lo
+    if act is Act.LAND:
+        assert request.result is not None
+        space, start, _ = request.result
+        there = Place(space, start + first, start + last)
+        return (Touch(there, True, machine.memory.read(there) == request.data[first:last]),)
+    there = Place(request.at.space, lo, hi)
+    if request.split:
+        assert request.update is not None
+        return (Touch(there, True, machine.memory.read(there) == updated(request.data, request.update)),)
+    if request.kind is Kind.READ or (request.update is not None and request.update.op == "fetch"):
+        return (Touch(there, False),)
+    return (Touch(there, True, request.update is None and machine.memory.read(there) == request.data[first:last]),)
+
+
+def causes(machine: Machine, event: Event) -> list[Event]:
+    """The events without which this one would not be enabled."""
+    request = machine.known[event.key]
+    act = event.act
+    found = [
+        cause
+        for key, stage, mine in request.gates
+        if mine is Stage.SOURCE or (mine is Stage.PLACED and act >= Act.PLACE) or act >= Act.LAND
+        for cause in machine.known[key].events(stage)
+    ]
+    if act > Act.ACCEPT:
+        found += request.events(Stage.ACCEPTED)
+    if act > Act.SOURCE:
+        found += request.events(Stage.SOURCE)
+    if act is Act.PLACE and request.split:
+        found.append(Event(event.key, Act.FETCH, 0))
+    elif act is Act.PLACE and request.ascending:
+        found += [Event(event.key, Act.PLACE, i) for i in range(event.unit)]
+    elif act is Act.WORD:
+        found += [Event(event.key, Act.PLACE, i) for i in range(len(request.units))]
+    elif act is Act.LAND:
+        found.append(Event(event.key, Act.PLACE, event.unit))
+    elif act is Act.RECEIVE:
+        found += request.events(Stage.PLACED)
+        if machine.profile.receive_covers != "own":
+            earlier = [each for each in machine.known.values() if each.pe == request.pe and each.key < request.key]
+            found += [cause for each in earlier for cause in each.events(Stage.PLACED)]
+    elif act is Act.RETIRE:
+        whole = request.kind in (Kind.READ, Kind.ATOMIC) or machine.profile.completion in ("placed", "visible")
+        found += request.events(Stage.ANSWERED if whole else Stage.SOURCE)
+        same = [each for each in machine.known.values() if each.ring and each.queue == request.queue]
+        found += [Event(each.key, Act.RETIRE, 0) for each in same if each.key < request.key]
+        found.append(Event(event.key, Act.GIVE_UP, 0))
+    return found

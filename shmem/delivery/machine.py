@@ -1,0 +1,366 @@
+"""The state machine of delivery: which events may happen now, and what each does.
+
+A `Machine` is the memory of a job with everything in flight. `post` puts a request in flight, `enabled` lists the
+events that may happen next, `fire` makes one of them happen. Who chooses between them (a search, a seeded generator, a
+reader) is no affair of this module; nor is what a program does, beyond `load` and `store`, which are its plain accesses
+to symmetric memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass
+
+from ..errors import ArgumentError
+from .profiles import Profile
+from .queues import QueueState
+from .requests import Act, Event, Key, Kind, Place, Request, Space, Stage, Update, units_of
+from .tables import Rules
+
+OK = "ok"
+# Values of a profile that nothing here obeys so far: refused, not ignored.
+NOT_YET = {"reader": "lazy", "repeat": True, "lost_ack": True, "lost_doorbell": True}
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """What a completion queue says of a request. Source: see `shmem.nic`."""
+
+    status: str
+    key: Key
+    queue: Hashable
+    nbytes: int
+    immediate: int | None = None
+
+
+class Memory:
+    """The bytes of all spaces: a PE's heap under its number, private ones under what they were made with."""
+
+    def __init__(self) -> None:
+        self.spaces: dict[Space, bytearray] = {}
+
+    def read(self, place: Place) -> bytes:
+        """The bytes at a place."""
+        return bytes(self.spaces[place.space][place.lo : place.hi])
+
+    def write(self, place: Place, data: bytes) -> None:
+        """Changes the bytes at a place."""
+        self.spaces[place.space][place.lo : place.hi] = data
+
+    def copy(self) -> Memory:
+        """The same bytes, apart."""
+        other = Memory()
+        other.spaces = {space: bytearray(data) for space, data in self.spaces.items()}
+        return other
+
+
+_APPLY: dict[str, Callable[[int, int, int], int]] = {
+    "set": lambda old, new, cond: new,
+    "swap": lambda old, new, cond: new,
+    "add": lambda old, new, cond: old + new,
+    "fetch": lambda old, new, cond: old,
+    "compare_swap": lambda old, new, cond: new if old == cond else old,
+    "and": lambda old, new, cond: old & new,
+    "or": lambda old, new, cond: old | new,
+    "xor": lambda old, new, cond: old ^ new,
+}
+
+
+def updated(old: bytes, update: Update) -> bytes:
+    """A word after an atomic on it."""
+    value = _APPLY[update.op](int.from_bytes(old, "little"), update.value, update.cond)
+    return (value % (1 << 8 * update.width)).to_bytes(update.width, "little")
+
+
+def _overlay(data: bytearray, place: Place, request: Request) -> None:
+    """Lays what a request brings over the bytes of a place, where they overlap."""
+    lo, hi = max(place.lo, request.at.lo), min(place.hi, request.at.hi)
+    if lo < hi:
+        data[lo - place.lo : hi - place.lo] = request.data[lo - request.at.lo : hi - request.at.lo]
+
+
+class Machine:
+    """Memory and what is in flight, under a profile."""
+
+    def __init__(self, profile: Profile, memory: Memory) -> None:
+        for name, value in NOT_YET.items():
+            if getattr(profile, name) == value:
+                raise ArgumentError(f"profile {profile.name}: {name}={value!r} is not modelled yet")
+        if profile.on_error != "error":
+            raise ArgumentError(f"profile {profile.name}: on_error={profile.on_error!r} is not modelled yet")
+        self.profile = profile
+        self.rules = Rules(profile)
+        self.memory = memory
+        self.flight: dict[Key, Request] = {}  # in the order posted
+        self.posted: dict[int, int] = {}  # requests by PE
+        self.completions: dict[Hashable, list[Completion]] = {}  # by completion queue
+        self.queue_pairs: dict[Hashable, QueueState] = {}
+        self.receives: dict[int, int] = {}  # posted ones, by PE; a PE that is missing has enough
+        self.received: dict[int, list[Completion]] = {}
+        self.answers: dict[Key, bytes] = {}  # results that a program waits for
+        self.known: dict[Key, Request] = {}  # all that was ever posted: what of it never changes
+
+    # ---- what programs do ----
+
+    def load(self, pe: int, place: Place) -> bytes:
+        """What a plain load of a PE's own symmetric memory gives: its own stores are always there."""
+        data = bytearray(self.memory.read(place))
+        for request in self.flight.values():
+            if request.pe == pe and request.target == place.space and self._forwards(request):
+                _overlay(data, place, request)
+        return bytes(data)
+
+    def _forwards(self, request: Request) -> bool:
+        mine = request.kind is Kind.STORE or (self.profile.program_order and request.kind is Kind.WRITE)
+        return mine and request.read and not request.reached(Stage.PLACED)
+
+    def store(self, pe: int, place: Place, data: bytes) -> None:
+        """A plain store of a PE to its own symmetric memory."""
+        if self.profile.stores == "coherent":
+            self.memory.write(place, data)
+            return
+        self.post(Request(self.name(pe), Kind.STORE, ("cpu", pe), pe, place, (), data=data))
+
+    def name(self, pe: int) -> Key:
+        """The key of the next request of a PE."""
+        number = self.posted.get(pe, 0)
+        self.posted[pe] = number + 1
+        return pe, number
+
+    def post(self, request: Request) -> None:
+        """Puts a request in flight: finds what it has to wait for, and starts it as far as nothing can interfere."""
+        profile = self.profile
+        unit = 1 << 62 if request.kind is Kind.ATOMIC else profile.unit
+        request.units = units_of(request.at.lo, request.at.hi, unit)
+        request.ascending = request.ascending or profile.units == "ascending"
+        request.read = request.source is None
+        request.worded = request.word is None
+        plain = request.update is None or request.update.op in ("set", "fetch") or profile.program_order
+        request.split = request.kind is Kind.ATOMIC and not plain
+        request.fetched = not request.split
+        request.gates = tuple(
+            (other.key, stage, mine)
+            for other in self.flight.values()
+            if other.pe == request.pe
+            for stage, mine in self.rules.between(other, request)
+            if not other.reached(stage)
+        )
+        if request.ring:
+            request.retired = False
+            request.told = not request.tells
+            request.accepted = not request.needs_receive
+            self.queue_pairs[request.queue].add(request)
+        self.flight[request.key] = self.known[request.key] = request
+        self._end(request)
+
+    def pending(self, pe: int, queue: Hashable | None, target: int | None = None) -> list[Request]:
+        """What `quiet` on a queue waits for: what has not had its whole effect, own stores included."""
+        return [
+            each
+            for each in self.flight.values()
+            if each.pe == pe
+            and not each.reached(Stage.ANSWERED)
+            and (each.kind is Kind.STORE or (each.queue == queue and target in (None, each.target)))
+        ]
+
+    def fence(self, pe: int, queue: Hashable) -> None:
+        """`shmem.fence`: what was posted on a context takes effect before what is posted from now on."""
+        for request in self.flight.values():
+            if request.pe == pe and (request.kind is Kind.STORE or request.queue == queue):
+                request.fenced = request.fenced or not self.profile.engine_scoped or request.kind is Kind.STORE
+
+    # ---- what the network does ----
+
+    def enabled(self) -> list[Event]:
+        """The events that may happen next, in a fixed order."""
+        return [event for request in self.flight.values() for event in self._next(request)]
+
+    def _open(self, request: Request, stage: Stage) -> bool:
+        """Whether nothing keeps a request from a stage."""
+        for key, reached, mine in request.gates:
+            other = self.flight.get(key)
+            if mine is stage and other is not None and not other.reached(reached):
+                return False
+        return True
+
+    def _next(self, request: Request) -> Iterator[Event]:
+        key = request.key
+        if request.ring and (special := self.queue_pairs[request.queue].special(request)) is not None:
+            yield from special
+            return
+        if not request.accepted:
+            if self._open(request, Stage.SOURCE):
+                yield Event(key, Act.ACCEPT if self.receives.get(request.target, 1) > 0 else Act.GIVE_UP, 0)
+            return
+        if not request.read:
+            if self._open(request, Stage.SOURCE):
+                yield Event(key, Act.SOURCE, 0)
+            return
+        if request.placed != request.full and self._open(request, Stage.SOURCE) and self._open(request, Stage.PLACED):
+            if not request.fetched:
+                if not self._busy(request.at):
+                    yield Event(key, Act.FETCH, 0)
+                return
+            for i in range(len(request.units)):
+                if not request.placed >> i & 1:
+                    yield Event(key, Act.PLACE, i)
+                    if request.ascending:
+                        break
+        elif request.placed == request.full and not request.worded:
+            yield Event(key, Act.WORD, 0)
+        if request.result is not None and self._open(request, Stage.ANSWERED):
+            for i in range(len(request.units)):
+                if request.placed >> i & 1 and not request.landed >> i & 1:
+                    yield Event(key, Act.LAND, i)
+        if not request.told and request.reached(Stage.PLACED) and self._covered(request):
+            yield Event(key, Act.RECEIVE, 0)
+        if request.ring and self._complete(request):
+            yield Event(key, Act.RETIRE, 0)
+
+    def _busy(self, word: Place) -> bool:
+        """Whether an atomic on a word has read it and not yet placed the new value."""
+        return any(
+            each.split and each.fetched and not each.placed
+            and each.at.space == word.space and each.at.lo < word.hi and word.lo < each.at.hi
+            for each in self.flight.values()
+        )  # fmt: skip
+
+    def _covered(self, request: Request) -> bool:
+        """Whether all that a receive completion covers is placed."""
+        if self.profile.receive_covers == "own":
+            return True
+        one_queue = self.profile.receive_covers == "earlier"
+        earlier = (each for each in self.flight.values() if each.pe == request.pe and each.key < request.key)
+        return all(
+            each.reached(Stage.PLACED) or each.kind is Kind.READ or (one_queue and each.queue != request.queue)
+            for each in earlier
+        )
+
+    def _complete(self, request: Request) -> bool:
+        """Whether a completion may be written now: it says no more than the profile promises."""
+        if request.retired or self.queue_pairs[request.queue].waiting[0] != request.key:
+            return False
+        if request.kind in (Kind.READ, Kind.ATOMIC):
+            return request.reached(Stage.ANSWERED)
+        if self.profile.completion in ("placed", "visible"):
+            return request.reached(Stage.PLACED)
+        return request.read and request.accepted
+
+    def fire(self, event: Event) -> None:
+        """Makes an event happen, which must be enabled."""
+        request = self.flight[event.key]
+        _FIRE[event.act](self, request, event.unit)
+        self._end(request)
+
+    def _end(self, request: Request) -> None:
+        if request.keep and request.reached(Stage.ANSWERED) and request.key in self.flight:
+            self.answers[request.key] = request.data
+        if request.over:
+            self.flight.pop(request.key, None)
+
+    def _accept(self, request: Request, unit: int) -> None:
+        request.accepted = True
+        if request.target in self.receives:
+            self.receives[request.target] -= 1
+
+    def _source(self, request: Request, unit: int) -> None:
+        assert request.source is not None
+        own = request.source.space == request.pe
+        request.data = self.load(request.pe, request.source) if own else self.memory.read(request.source)
+        request.read = True
+
+    def _place(self, request: Request, unit: int) -> None:
+        lo, hi = request.units[unit]
+        there = Place(request.at.space, lo, hi)
+        request.placed |= 1 << unit
+        at = lo - request.at.lo
+        if request.split:
+            assert request.update is not None
+            self.memory.write(there, updated(request.data, request.update))
+            if request.result is None:
+                request.landed = request.full
+        elif request.kind in (Kind.READ, Kind.ATOMIC):
+            old = self.load(request.pe, there) if self.profile.program_order else self.memory.read(there)
+            request.data = request.data.ljust(request.at.hi - request.at.lo, b"\0")
+            request.data = request.data[:at] + old + request.data[at + hi - lo :]
+            if request.update is not None:
+                self.memory.write(there, updated(old, request.update))
+            if request.result is None:
+                request.landed = request.full
+        elif request.kind is not Kind.SEND:
+            self.memory.write(there, request.data[at : at + hi - lo])
+
+    def _fetch(self, request: Request, unit: int) -> None:
+        request.data = self.memory.read(request.at)
+        request.fetched = True
+
+    def _word(self, request: Request, unit: int) -> None:
+        assert request.word is not None
+        assert request.word_update is not None
+        self.memory.write(request.word, updated(self.memory.read(request.word), request.word_update))
+        request.worded = True
+
+    def _land(self, request: Request, unit: int) -> None:
+        assert request.result is not None
+        lo, hi = (edge - request.at.lo for edge in request.units[unit])
+        space, start, _ = request.result
+        self.memory.write(Place(space, start + lo, start + hi), request.data[lo:hi])
+        request.landed |= 1 << unit
+
+    def _receive(self, request: Request, unit: int) -> None:
+        told = Completion(OK, request.key, request.queue, request.at.hi - request.at.lo, request.immediate)
+        self.received.setdefault(request.target, []).append(told)
+        request.told = True
+
+    def _retire(self, request: Request, unit: int) -> None:
+        queue = self.queue_pairs[request.queue]
+        queue.retire(request)
+        request.retired = True
+        if request.signaled or request.bad:
+            told = Completion(request.bad or OK, request.key, request.queue, request.at.hi - request.at.lo)
+            self.completions.setdefault(queue.cq, []).append(told)
+        if request.bad:
+            self.flight.pop(request.key)
+
+    def _give_up(self, request: Request, unit: int) -> None:
+        self.queue_pairs[request.queue].doom(request, "rnr_retry", self.flight)
+
+    # ---- for a search ----
+
+    def copy(self) -> Machine:
+        """The same state, apart."""
+        other = Machine.__new__(Machine)
+        other.profile, other.rules, other.memory = self.profile, self.rules, self.memory.copy()
+        other.flight = {key: request.copy() for key, request in self.flight.items()}
+        other.posted = dict(self.posted)
+        other.completions = {cq: list(told) for cq, told in self.completions.items()}
+        other.queue_pairs = {name: queue.copy() for name, queue in self.queue_pairs.items()}
+        other.receives = dict(self.receives)
+        other.received = {pe: list(told) for pe, told in self.received.items()}
+        other.answers, other.known = dict(self.answers), dict(self.known)
+        return other
+
+    def digest(self) -> tuple[object, ...]:
+        """All that can still matter, as a hashable value."""
+        return (
+            tuple((space, bytes(data)) for space, data in self.memory.spaces.items()),
+            tuple(sorted((key, each.digest()) for key, each in self.flight.items())),
+            tuple((cq, tuple(told)) for cq, told in sorted(self.completions.items(), key=repr)),
+            tuple((name, queue.digest()) for name, queue in self.queue_pairs.items()),
+            tuple(sorted(self.receives.items())),
+            tuple((pe, tuple(told)) for pe, told in sorted(self.received.items())),
+            tuple(sorted(self.answers.items())),
+        )
+
+
+_FIRE: dict[Act, Callable[[Machine, Request, int], None]] = {
+    Act.ACCEPT: Machine._accept,
+    Act.SOURCE: Machine._source,
+    Act.FETCH: Machine._fetch,
+    Act.PLACE: Machine._place,
+    Act.WORD: Machine._word,
+    Act.LAND: Machine._land,
+    Act.RECEIVE: Machine._receive,
+    Act.RETIRE: Machine._retire,
+    Act.GIVE_UP: Machine._give_up,
+}

@@ -1,0 +1,190 @@
+"""What is in flight: requests and the events of their lives.
+
+A request is posted, reads its source, is placed unit by unit (or executed at the target and its result landed), and is
+retired by a completion. Each step is one event; which may happen now is the affair of `machine`, in which order they
+must is that of `tables`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from copy import copy
+from dataclasses import dataclass
+from enum import IntEnum
+from itertools import pairwise
+from typing import NamedTuple
+
+Key = tuple[int, int]  # of a request: the PE that posted it, and which of its requests it is
+Space = Hashable  # a memory: the number of a PE for its symmetric heap, anything else for a private one
+
+
+class Kind(IntEnum):
+    """What a request does. A STORE is one of the PE's own to its own symmetric memory, where profiles delay those."""
+
+    STORE = 0
+    WRITE = 1
+    READ = 2
+    ATOMIC = 3
+    SEND = 4
+
+
+class Stage(IntEnum):
+    """How far a request is. READ and ATOMIC are PLACED when the target's memory was read or changed."""
+
+    SOURCE = 0  # its source was read
+    ACCEPTED = 1  # it has taken a receive at the target, or needs none
+    PLACED = 2  # it has had all its effect on the target's memory
+    ANSWERED = 3  # its result is in place; of what has none: PLACED
+    RETIRED = 4  # the queue has given its place back
+
+
+class Act(IntEnum):
+    """Kinds of events; the values order them where an order must be fixed."""
+
+    ACCEPT = 0  # a receive at the target is taken
+    SOURCE = 1  # the source is read
+    FETCH = 2  # an atomic reads its word; until it has placed the new value, no other atomic does
+    PLACE = 3  # one unit is placed, or read at the target
+    WORD = 4  # the word that follows the data is updated
+    LAND = 5  # one unit of a result arrives
+    RECEIVE = 6  # the target is told of a SEND or WRITE_IMM
+    RETIRE = 7  # the request is completed, in the order posted
+    GIVE_UP = 8  # no receive was ever there
+
+
+class Event(NamedTuple):
+    """One step of a request; `unit` counts its units, and is 0 where there is but one such step."""
+
+    key: Key
+    act: Act
+    unit: int
+
+
+class Place(NamedTuple):
+    """Where bytes are."""
+
+    space: Space
+    lo: int
+    hi: int
+
+
+class Update(NamedTuple):
+    """What an atomic does to its word: the operation's name and its operands, unsigned."""
+
+    op: str
+    value: int
+    cond: int
+    width: int
+
+
+class Order(IntEnum):
+    """URMA's placement order flags."""
+
+    NONE = 0
+    RELAX = 1
+    STRONG = 2
+
+
+@dataclass(slots=True, eq=False)
+class Request:
+    """One request in flight. What follows `signaled` changes; the rest is fixed when it is posted."""
+
+    key: Key
+    kind: Kind
+    queue: Hashable
+    target: int  # PE
+    at: Place  # at the target
+    units: tuple[tuple[int, int], ...]  # of `at`, each placed whole
+    source: Place | None = None  # read late; None: `data` are there already
+    update: Update | None = None  # of an ATOMIC
+    word: Place | None = None  # a flag that follows the data, with its update
+    word_update: Update | None = None
+    result: Place | None = None  # of READ and ATOMIC
+    keep: bool = False  # no place: the machine keeps the result for the program
+    fence: bool = False
+    order: Order = Order.NONE
+    needs_receive: bool = False
+    tells: bool = False  # the target gets a receive completion
+    immediate: int | None = None
+    bad: str = ""  # the status it is bound to fail with
+    ring: bool = False  # it is on a queue pair: retired by a completion
+    signaled: bool = True
+    ascending: bool = False
+    split: bool = False  # an atomic against other atomics only: a plain store may come between its read and its write
+    gates: tuple[tuple[Key, Stage, Stage], ...] = ()  # (other, its stage, my stage that must wait for it)
+    data: bytes = b""
+    read: bool = True  # the source was
+    rung: bool = True
+    accepted: bool = True
+    fetched: bool = True
+    placed: int = 0  # bits of units,
+    landed: int = 0
+    worded: bool = True
+    told: bool = True
+    retired: bool = True
+    fenced: bool = False  # its context has had a fence since
+
+    @property
+    def pe(self) -> int:
+        """The PE that posted it."""
+        return self.key[0]
+
+    @property
+    def full(self) -> int:
+        """The bits of all units."""
+        return (1 << len(self.units)) - 1
+
+    def reached(self, stage: Stage) -> bool:
+        """Whether it is at a stage."""
+        if stage is Stage.SOURCE:
+            return self.read
+        if stage is Stage.ACCEPTED:
+            return self.accepted
+        if stage is Stage.PLACED:
+            return self.placed == self.full and self.worded
+        if stage is Stage.ANSWERED:
+            return self.placed == self.full and self.worded and (self.result is None or self.landed == self.full)
+        return self.retired
+
+    def events(self, stage: Stage) -> list[Event]:
+        """The events that bring it to a stage."""
+        found = []
+        if stage is Stage.SOURCE and self.source is not None:
+            found.append(Event(self.key, Act.SOURCE, 0))
+        elif stage is Stage.ACCEPTED and self.needs_receive:
+            found.append(Event(self.key, Act.ACCEPT, 0))
+        elif stage is Stage.RETIRED:
+            found.append(Event(self.key, Act.RETIRE, 0))
+        elif stage in (Stage.PLACED, Stage.ANSWERED):
+            units = range(len(self.units))
+            if self.split:
+                found.append(Event(self.key, Act.FETCH, 0))
+            found += [Event(self.key, Act.PLACE, i) for i in units]
+            if self.word is not None:
+                found.append(Event(self.key, Act.WORD, 0))
+            if stage is Stage.ANSWERED and self.result is not None:
+                found += [Event(self.key, Act.LAND, i) for i in units]
+        return found
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing of it is still to come."""
+        return self.retired and self.told and self.read and self.reached(Stage.ANSWERED)
+
+    def copy(self) -> Request:
+        """Its state now."""
+        return copy(self)
+
+    def digest(self) -> tuple[object, ...]:
+        """All of it that can still matter."""
+        return (
+            self.key, self.kind, self.queue, self.at, self.source, self.update, self.word, self.word_update,
+            self.result, self.gates, self.data, self.read, self.rung, self.accepted, self.fetched, self.placed,
+            self.landed, self.worded, self.told, self.retired, self.fenced, self.bad, self.signaled,
+        )  # fmt: skip
+
+
+def units_of(lo: int, hi: int, unit: int) -> tuple[tuple[int, int], ...]:
+    """The aligned pieces of a range that are placed whole; of an empty range none."""
+    cuts = [lo, *range(lo // unit * unit + unit, hi, unit), hi]
+    return tuple(pairwise(cuts)) if hi > lo else ()

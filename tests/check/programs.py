@@ -1,0 +1,36 @@
+"""Random litmus programs: short enough for a search without any reduction, and mean."""
+
+from __future__ import annotations
+
+import random
+
+NAMES = ("x", "y", "z")
+
+
+def program(rng: random.Random) -> str:
+    """A test without an outcome, of two or three PEs with one to three statements each."""
+    pes = rng.choice([2, 2, 3])
+    lines = [
+        f"P{pe}: " + "; ".join(_statement(rng, pe, pes, i) for i in range(rng.choice([1, 2, 3, 3])))
+        for pe in range(pes)
+    ]
+    if rng.random() < 0.15:
+        lines = [f"{line}; barrier_all; rz = x" for line in lines]
+    elif rng.random() < 0.1:
+        lines = [line.replace(": ", ": lock y; ", 1) + "; unlock y" for line in lines]
+    return "\n".join(['test R "random"', "init x = 0, y = 0, z = 0", "local b = 0", *lines, "verdict udma clean", ""])
+
+
+def _statement(rng: random.Random, me: int, pes: int, i: int) -> str:
+    pe = rng.choice([other for other in range(pes) if other != me])
+    there, own, other, value = f"{rng.choice(NAMES)}@{pe}", rng.choice(NAMES), rng.choice(NAMES), rng.randint(1, 2)
+    return rng.choice(
+        [
+            f"put {there} = {value}", f"put_nbi {there} <- b", f"b = {value}", f"{own} = {value}", f"r{i} = {own}",
+            f"r{i} = {own}", f"get r{i} <- {there}", f"get_nbi b <- {there}", f"atomic_set {there} = {value}",
+            f"put_signal {there} = {value}, {other}@{pe} add 1", f"r{i} = fetch_add {there} 1",
+            f"r{i} = compare_swap {there} 0 {value}", "fence", "quiet", f"wait {own} >= 1", f"wait {own} == {value}",
+            f"write {there} = {value}", f"write {there} <- b {{unsignaled}}", f"faa {there} += 1",
+            f"read b <- {there}", f"poll_cq {pe}", f"write_imm {there} = {value}", "poll_recv", f"r{i} = b",
+        ]
+    )  # fmt: skip

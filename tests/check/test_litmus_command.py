@@ -1,0 +1,77 @@
+"""The command `shmemu litmus`: what it prints and how it ends."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from shmem.cli import main
+
+CONTRACT = Path(__file__).parents[1] / "litmus" / "contract"
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    code = main(["litmus", *arguments])
+    said = capsys.readouterr()
+    return code, said.out, said.err
+
+
+def test_a_folder_that_holds(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    code, out, _ = run(capsys, str(CONTRACT), "--matrix", str(tmp_path / "out.md"))
+    assert code == 0
+    assert out.splitlines()[-1] == "81 tests, 120 verdicts, 0 wrong"
+    table = (tmp_path / "out.md").read_text().splitlines()
+    assert len(table) == 2 + 81
+    [row] = [line for line in table if line.startswith("| U05 ")]
+    cells = dict(zip(table[0].split(" | ")[1:], row.split(" | ")[1:], strict=True))
+    assert (cells["udma"], cells["udma_engine_scoped |"]) == ("never", "sometimes |")
+
+
+def test_a_verdict_that_does_not_hold(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    text = (CONTRACT / "udma.litmus").read_text()
+    wrong = tmp_path / "wrong.litmus"
+    wrong.write_text(text.replace("verdict udma allowed", "verdict udma forbidden", 1))
+    code, out, _ = run(capsys, str(wrong))
+    assert code == 1
+    assert [line.split()[:2] for line in out.splitlines() if line.startswith("BAD")] == [["BAD", "U01"]]
+    assert "allowed, expected forbidden" in out
+
+
+def test_another_profile_and_the_outcomes(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    one = tmp_path / "one.litmus"
+    one.write_text('test A "a"\ninit x = 0\nP0: put x@1 = 1\nP1: r = x\noutcome 1:r == 1\nverdict udma allowed\n')
+    code, out, _ = run(capsys, str(one), "--profile", "tso", "--outcomes")
+    assert code == 0
+    assert [line.split() for line in out.splitlines()[1:3]] == [["1", "1:r=0"], ["1", "1:r=1"]]
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "says"),
+    [
+        ("test A", [], "one.litmus:1:7: "),
+        ('test A "a"\ninit x = 0\nP0: r = x\nverdict nfs allowed\n', [], "no profile 'nfs'"),
+        ('test A "a"\ninit x = 0\nP0: r = x\nverdict tso allowed\n', ["--profile", "nfs"], "no profile 'nfs'"),
+    ],
+)
+def test_bad_input_is_a_sentence(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, text: str, options: list[str], says: str
+) -> None:
+    one = tmp_path / "one.litmus"
+    one.write_text(text)
+    code, _, err = run(capsys, str(one), *options)
+    assert (code, "Traceback" in err) == (2, False)
+    assert says in err
+
+
+def test_an_error_shows_the_line_and_a_caret(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    one = tmp_path / "one.litmus"
+    one.write_text('test A "a"\ninit x == 0\n')
+    code, _, err = run(capsys, str(one))
+    assert code == 2
+    assert err.splitlines()[1:] == ["  init x == 0", "          ^"]
+
+
+def test_no_such_file(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert run(capsys, str(tmp_path / "none.litmus"))[0] == 2
+    assert "no .litmus file" in run(capsys, str(tmp_path))[2]

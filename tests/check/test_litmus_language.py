@@ -1,0 +1,85 @@
+"""Reading litmus files: what is accepted, and errors that point at the place."""
+
+from __future__ import annotations
+
+import pytest
+
+from shmem.check.litmus.language import parse
+from shmem.check.litmus.syntax import Remote, Word
+from shmem.check.litmus.verdict import judge
+from shmem.errors import LitmusSyntaxError
+
+GOOD = """
+# a comment
+test A1 "a title"   # and one here
+init x = 0, v[4] = 0x10 with placement=16, units=ascending
+local b = 3
+P0: put x@1 = 1; b = 2     # the line goes on
+
+    # between
+    put_nbi[c1] v[1:3]@2 <- b ; write x@1 = 1 {unsignaled, qp=2} -> e
+P1: wait x == 1
+    r = x + v[1] + 5
+outcome 1:r == 6 or not (x@1 != 1 and 0:blocked)
+verdict udma allowed
+verdict tso  forbidden
+"""
+
+
+def test_a_file_with_everything() -> None:
+    [test] = parse(GOOD)
+    assert (test.name, test.title, test.line, test.pes) == ("A1", "a title", 3, 3)
+    assert test.symmetric == {"x": (1, 0), "v": (4, 16)}
+    assert test.private == {"b": (1, 3)}
+    assert test.settings == {"placement": 16, "units": "ascending"}
+    assert test.verdicts == {"udma": "allowed", "tso": "forbidden"}
+    verbs = [[each.verb for each in test.programs[pe]] for pe in (0, 1)]
+    assert verbs == [["put", "assign", "put_nbi", "write"], ["wait", "assign"]]
+    nbi, write = test.programs[0][2:]
+    assert (nbi.context, nbi.remote, nbi.source.buffer) == ("c1", Remote(Word("v", 1, 3, False), 2), Word("b"))
+    assert (write.flags, write.into) == ({"unsignaled": 1, "qp": 2}, "e")
+    assert test.asks_blocked
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "column", "says"),
+    [
+        ("put x@1 = 1; b", "put x@1 == 1; b", 6, 14, "unexpected '='"),
+        ("put x@1 = 1; b", "put q@1 = 1; b", 6, 5, "q is no symmetric word"),
+        ("v[1:3]@2", "v[2:6]@2", 9, 5, "v[2:6] is outside v[4]"),
+        ("v[1:3]@2", "v[2:2]@2", 9, 17, "v[2:2] is empty"),
+        ("0x10", "0x10000000000000000", 4, 20, "does not fit into 64 bits"),
+        ("unsignaled", "unsigned", 9, 48, "there is no flag unsigned"),
+        ("units=ascending", "unit=ascending", 4, 44, "there is no setting unit"),
+        ("x = 0, v", "x = 0, x", 4, 13, "x is declared twice"),
+        ("tso  forbidden", "tso  never", 14, 14, "never is no verdict"),
+        ("x@1 != 1", "x != 1", 12, 26, "x is neither PE:register nor a status"),
+        ("wait x", "wait b", 10, 5, "b is no symmetric word"),
+        ("verdict tso  forbidden\n", "verdict tso", 14, 12, "unexpected"),
+    ],
+)
+def test_an_error_points_at_its_place(old: str, new: str, line: int, column: int, says: str) -> None:
+    assert old in GOOD
+    with pytest.raises(LitmusSyntaxError) as caught:
+        parse(GOOD.replace(old, new, 1), "some.litmus")
+    assert (caught.value.line, caught.value.column) == (line, column)
+    text = str(caught.value)
+    assert text.startswith(f"some.litmus:{line}:{column}: ")
+    assert says in text
+    assert text.splitlines()[-1] == "  " + " " * (column - 1) + "^"
+
+
+def test_what_a_profile_cannot_do_is_a_problem_of_that_verdict() -> None:
+    [test] = parse(
+        'test A "a"\ninit x = 0\nP0: faa x@1 += 1\noutcome x@1 == 1\nverdict srd allowed\nverdict tso allowed\n'
+    )
+    assert "no atomics" in judge(test, "srd").problem
+    assert not judge(test, "srd").right
+    assert judge(test, "tso").right
+
+
+def test_a_blocked_pe_is_a_failure_unless_it_is_asked_about() -> None:
+    text = 'test A "a"\ninit x = 0\nP0: r = x\nP1: wait x == 1\noutcome 1:{}\nverdict tso allowed\n'
+    [asked], [not_asked] = parse(text.format("blocked")), parse(text.format("r == 0"))
+    assert judge(asked, "tso").right
+    assert "PE 1 waits for ever" in judge(not_asked, "tso").problem
