@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import shmem
+from shmem import arrays
 
 from .data import DTYPES, Array, dtype_id, everyone, payload, peers, same
 
@@ -59,6 +60,19 @@ FILLED = {
     "array": (lambda pe: shmem.array(np.arange(500) + pe), lambda pe: np.arange(500) + pe),
     "zeros": (lambda pe: shmem.zeros(500, np.int64), lambda pe: np.zeros(500, np.int64)),
 }
+
+
+@pytest.mark.parametrize("name", ["full", "ones", "array"])
+def test_nobody_returns_before_all_have_filled(name, monkeypatch):
+    """The last thing is the barrier, and by then the own block is filled: seen from inside, since a race would be luck."""
+    made, met = [], []
+    make, collective = arrays.make, arrays.collective
+    monkeypatch.setattr(arrays, "make", lambda *given, **more: made.append(make(*given, **more)) or made[-1])
+    monkeypatch.setattr(arrays, "collective", lambda *given: met.append(made[-1].tolist()) or collective(*given))
+    call = {"full": lambda: shmem.full(5, 1), "ones": lambda: shmem.ones(5, int), "array": lambda: shmem.array([1] * 5)}
+    x = call[name]()
+    assert met == [[1] * 5]
+    shmem.free(x)
 
 
 @pytest.mark.parametrize("name", FILLED)
