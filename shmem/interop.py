@@ -34,7 +34,9 @@ def _torch() -> Any:
     try:
         return importlib.import_module("torch")
     except ModuleNotFoundError:
-        raise ImportError("torch is not installed: install the extra shmemu[torch]") from None
+        raise ImportError(
+            "torch is not installed: install the extra shmemu[torch] (in a checkout: pip install '.[torch]')"
+        ) from None
 
 
 def to_torch(array: Array) -> Tensor:

@@ -140,6 +140,7 @@ for call in (lambda: interop.to_torch(np.zeros(3)), lambda: interop.from_torch(n
         call()
     except ImportError as error:
         assert "shmemu[torch]" in str(error)
+        assert "pip install '.[torch]'" in str(error)
     else:
         raise AssertionError("no ImportError")
 print("fine")
