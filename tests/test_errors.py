@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import pickle
 import subprocess
 import sys
@@ -136,3 +137,40 @@ def test_the_docs_page_is_current():
 
 def test_every_error_is_exported() -> None:
     assert set(errors.__all__) == {cls.__name__ for cls in errors.all_errors()}
+
+
+# what the examples of parts that exist take as given
+GIVEN = """
+import ml_dtypes, numpy as np, moe_ep, shmem
+numpy, source = np, np.ones(4)
+x, word, flag, target, lock = shmem.zeros(8), shmem.zeros(1), shmem.zeros(1, "u8"), shmem.zeros(4), shmem.new_lock()
+buffer = moe_ep.EPBuffer(num_max_tokens_per_rank=128, hidden=64, num_topk=2)
+x_of_256_rows, topk_idx = np.zeros((256, 64), ml_dtypes.bfloat16), np.zeros((256, 1), np.int64)
+topk_weights = np.ones((len(topk_idx), 1), np.float32)
+"""
+ONE_TOKEN = "x, topk_weights = np.zeros((1, 64), ml_dtypes.bfloat16), np.ones((1, 1), np.float32)\n"
+RUNNING = {
+    "ArgumentError": "", "InvalidPE": "", "TeamError": "", "ContextError": "", "DtypeError": "", "FreedBlock": "",
+    "LockError": "", "ShmemTimeout": "", "RoutingError": ONE_TOKEN, "BufferTooSmall": "", "EventError": "",
+}  # fmt: skip
+EXAMPLE = """
+import ast, sys
+given, example = sys.argv[1:]
+names = {}
+exec(given, names)
+for statement in ast.parse(example).body:
+    try:
+        exec(ast.unparse(statement), names)
+    except Exception as error:
+        print(type(error).__name__)
+"""
+
+
+@pytest.mark.parametrize("name", RUNNING)
+def test_an_example_raises_what_it_says(name):
+    text = inspect.cleandoc(getattr(errors, name).__doc__).partition("\n\n")[2]
+    text = inspect.cleandoc("\n" + text)
+    command = [sys.executable, "-c", EXAMPLE, GIVEN + RUNNING[name], text]
+    job = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert job.stdout.split("\n")[0] == name, job.stderr
+    assert job.stdout.count(name) == text.count(f"# {name}")
