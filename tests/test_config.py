@@ -251,3 +251,14 @@ def test_the_docs_page_is_current():
     )
     for variable in VARIABLES:
         assert made.stdout.count(f"| `{variable.name}` |") == 1
+
+
+def test_the_docs_page_marks_what_does_not_exist_yet():
+    marked = {line.split("`")[1] for line in config.page().splitlines() if line.startswith("|") and "not yet" in line}
+    assert marked == {f"SHMEMU_{name}" for name in ("FABRIC", "PROFILE", "SEED", "PROGRESS", "TRACE", "SANITIZE")}
+    for variable in ("SHMEMU_TRACE", "SHMEMU_SANITIZE"):
+        with pytest.raises(ArgumentError, match="does not have that yet"):
+            config.check_supported(read({variable: "x"}))
+    for fabric in ("rma", "nic", "sim"):
+        with pytest.raises(ArgumentError, match="does not exist yet"):
+            config.check_supported(read({"SHMEMU_FABRIC": fabric}))
