@@ -45,7 +45,7 @@ def format_size(nbytes: int) -> str:
         if nbytes >= 1 << shift:
             if nbytes % (1 << shift) == 0:
                 return f"{nbytes >> shift}{suffix.upper() if suffix != 'k' else suffix}"
-            rounded = f"{nbytes / (1 << shift):.1f}".removesuffix(".0")
+            rounded = f"{nbytes * 10 // (1 << shift) / 10:.1f}".removesuffix(".0")  # down: less than 1G is not 1024M
             return f"{rounded}{suffix.upper() if suffix != 'k' else suffix} ({nbytes} bytes)"
     return f"{nbytes} bytes"
 

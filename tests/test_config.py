@@ -220,6 +220,7 @@ def test_a_formatted_size_tells_every_byte(nbytes: int):
         (64 << 10, "64k"),
         (1 << 30, "1G"),
         (1572865, "1.5M (1572865 bytes)"),
+        ((1 << 30) - 64, "1023.9M (1073741760 bytes)"),
     ],
 )
 def test_formatted_sizes(nbytes, text):
