@@ -50,9 +50,9 @@ def _take(pe: PE, nbytes: int, call: str, align: int, hints: int) -> tuple[int, 
     if taken is None:
         stats, free = pe.heap.stats(), pe.heap.free_bytes
         raise HeapExhausted(
-            f"{call} asks for {format_size(nbytes)}, but of the heap ({format_size(stats.size)}) only "
-            f"{format_size(free)} are free, in one piece {format_size(stats.largest_free)}: free something or start "
-            "with a larger SHMEMU_HEAP_SIZE",
+            f"{call} asks for {format_size(nbytes)}, but the heap of {format_size(stats.size)} has "
+            f"{format_size(free)} free, at most {format_size(stats.largest_free)} of it in one piece: free something "
+            "or start with a larger SHMEMU_HEAP_SIZE",
             asked=nbytes, free=free, largest_free=stats.largest_free, pe=pe.me,
         )  # fmt: skip
     return taken

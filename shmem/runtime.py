@@ -6,8 +6,10 @@ PEs live in one process they differ in what `current()` answers and in nothing e
 
 from __future__ import annotations
 
+import operator
 import os
 import sys
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, NoReturn
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from .streams import Stream
 
 FINALIZE = "finalize()"
+LEAK_LINES = 20  # of the list of what was not freed
 ISA = {"auto": 0, "portable": 1, "avx2": 2, "neon": 3}
 
 
@@ -72,10 +75,12 @@ class PE:
         try:
             number = pe.__index__()  # type: ignore[attr-defined]
         except (AttributeError, TypeError):
-            raise InvalidPE(f"a PE is an integer, not {pe!r}", pe=self.me) from None
+            number = None
+        if number is None or isinstance(pe, bool):  # True is more likely a misplaced flag than PE 1
+            raise InvalidPE(f"a PE is an integer, not {pe!r}", pe=self.me)
         n = self.n if pes is None else len(pes)
         if not 0 <= number < n:
-            raise InvalidPE(f"PE {number} does not exist: {whose} has PEs 0 to {n - 1}", pe=self.me)
+            raise InvalidPE(f"PE {number} does not exist: {whose} has {range_of(n)}", pe=self.me)
         return int(number) if pes is None else pes[number]
 
     def leaks(self) -> str:
@@ -83,14 +88,28 @@ class PE:
         left: list[Allocation] = self.heap.allocations()
         if not left or self.settings.log == "error" or self.me != 0:
             return ""
-        lines = "".join(f"\n  {item.text} at {item.where}" for item in left[:20])
-        more = f"\n  and {len(left) - 20} more" if len(left) > 20 else ""
-        return f"PE {self.me}: {len(left)} symmetric allocations were not freed:{lines}{more}\n"
+        were = "allocation was" if len(left) == 1 else "allocations were"
+        return f"PE {self.me}: {len(left)} symmetric {were} not freed:{_listed(left)}\n"
 
     def leave_dead(self) -> None:
         """Survive mode: marks this PE dead for the others; no MPI call follows."""
         self.fabric.lib.sm_set_alive(self.fabric.pe, 3)
         self.fabric.lib.sm_exit_state(3)
+
+
+def range_of(n: int) -> str:
+    """The numbers of n PEs in words."""
+    return f"PEs 0 to {n - 1}" if n > 1 else "PE 0 only"
+
+
+def _listed(left: list[Allocation]) -> str:
+    """A line for each line of the program that made some of them, LEAK_LINES at most and one for the rest."""
+    groups = Counter(f"{item.text} at {item.where}" for item in left).most_common()  # equal ones in their order
+    shown = groups if len(groups) <= LEAK_LINES else groups[: LEAK_LINES - 1]
+    lines = [f"{times} x {what}" if times > 1 else what for what, times in shown]
+    if len(shown) < len(groups):
+        lines.append(f"and {len(left) - sum(times for _, times in shown)} more")
+    return "".join(f"\n  {line}" for line in lines)
 
 
 _world: bootstrap.World | None = None  # MPI runs once in a process, however often shmem starts
@@ -297,12 +316,18 @@ def pcontrol(level: int = 1) -> None:
 def global_exit(status: int = 0) -> NoReturn:
     """Ends the whole job with an exit status, whatever the other PEs do. Never returns.
 
+    Raises ArgumentError for a status that is no integer; then the job goes on.
     OpenSHMEM 1.6, 9.1 (shmem_global_exit).
     """
     pe = _current or _ended
+    try:
+        code = operator.index(status)
+    except TypeError:
+        me = None if pe is None else pe.me
+        raise ArgumentError(f"global_exit({status!r}): the status is an integer", pe=me) from None
     sys.stdout.flush()
     sys.stderr.flush()
     if pe is None:
-        sys.exit(status)
-    pe.world.abort(int(status))
+        sys.exit(code)
+    pe.world.abort(code)
     raise AssertionError("abort returned")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..errors import ArgumentError, InvalidPE, LayoutError
 from ..fabric.interface import Members
 from ..front import fronted
-from ..runtime import PE
+from ..runtime import PE, range_of
 from ..teams import Team
 from ..views import Array, check_array
 from .arguments import Call, check, run
@@ -40,11 +40,13 @@ def broadcast(
 
 def _root(root: object, members: Members, me: int) -> int:
     try:
-        number = int(root.__index__())  # type: ignore[attr-defined]
+        number = None if isinstance(root, bool) else int(root.__index__())  # type: ignore[attr-defined]
     except (AttributeError, TypeError):
-        raise InvalidPE(f"the root is an integer, not {root!r}", pe=me) from None
+        number = None
+    if number is None:
+        raise InvalidPE(f"the root is an integer, not {root!r}", pe=me)
     if not 0 <= number < len(members.pes):
-        raise InvalidPE(f"root {number} does not exist: the team has PEs 0 to {len(members.pes) - 1}", pe=me)
+        raise InvalidPE(f"root {number} does not exist: the team has {range_of(len(members.pes))}", pe=me)
     return number
 
 

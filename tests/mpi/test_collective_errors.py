@@ -38,6 +38,7 @@ WRONG = {
     "a list": (lambda t, s: shmem.fcollect(t, [1.0]), E.DtypeError),
     "other dtype": (lambda t, s: shmem.alltoall(t, s.view(np.int64)), E.DtypeError),
     "root beyond the team": (lambda t, s: shmem.broadcast(t, s, shmem.n_pes()), E.InvalidPE),
+    "root a bool": (lambda t, s: shmem.broadcast(t, s, False), E.InvalidPE),
     "root no integer": (lambda t, s: shmem.broadcast(t, s, 0.0), E.InvalidPE),
     "transposed": (lambda t, s: shmem.broadcast(t[:16].reshape(4, 4).T, s[:16], 0), E.LayoutError),
     "partial overlap": (lambda t, s: shmem.sum_reduce(t[1:5], t[:4]), E.ArgumentError),

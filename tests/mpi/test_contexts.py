@@ -333,7 +333,7 @@ def test_pe_quiet_takes_numbers_of_the_team():
             with team.create_ctx() as ctx:
                 shmem.pe_quiet([0, 0], ctx)
                 for wrong in (1, -1):
-                    with pytest.raises(shmem.InvalidPE, match="Team 2 of PEs 0 has PEs 0 to 0"):
+                    with pytest.raises(shmem.InvalidPE, match="Team 2 of PEs 0 has PE 0 only"):
                         shmem.pe_quiet([wrong], ctx)
     shmem.pe_quiet(n - 1)
 

@@ -444,3 +444,19 @@ def test_leaks_are_told_with_shape_and_line(capfd):
         assert rank() < len(told)
     finally:
         shmem.init()
+
+
+def test_equal_leaks_are_one_line_and_the_list_is_short(capfd):
+    made = [shmem.zeros(3, np.uint8) for _ in range(30)]
+    made += [shmem.zeros(n, np.int32) for n in range(1, 26)]
+    capfd.readouterr()
+    stop()
+    try:
+        told = everyone(capfd.readouterr().err)[0].splitlines()
+        assert told[0] == "PE 0: 55 symmetric allocations were not freed:"
+        assert told[1].startswith(f"  30 x zeros((3,), uint8) at {__file__}:")
+        assert [line.split(" at ")[0] for line in told[2:20]] == [f"  zeros(({n},), int32)" for n in range(1, 19)]
+        assert told[20:] == ["  and 7 more"]
+        assert len(made) == 55
+    finally:
+        shmem.init()

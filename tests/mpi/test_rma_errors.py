@@ -18,6 +18,10 @@ WRONG = {
     "put to PE -1": (shmem.InvalidPE, lambda x, last: shmem.put(x, OTHER, -1)),
     "put to PE 2**40": (shmem.InvalidPE, lambda x, last: shmem.put(x, OTHER, 1 << 40)),
     "put to PE 0.0": (shmem.InvalidPE, lambda x, last: shmem.put(x, OTHER, 0.0)),
+    "put to PE False": (shmem.InvalidPE, lambda x, last: shmem.put(x, OTHER, False)),
+    "put of rows to PE False": (shmem.InvalidPE, lambda x, last: shmem.put(x[::2], OTHER[:4], False)),
+    "p to PE False": (shmem.InvalidPE, lambda x, last: shmem.p(x[:1], 1, False)),
+    "atomic on PE False": (shmem.InvalidPE, lambda x, last: shmem.atomic_inc(x[:1], False)),
     "put to PE None": (shmem.InvalidPE, lambda x, last: shmem.put(x, OTHER, None)),
     "put_nbi to PE n": (shmem.InvalidPE, lambda x, last: shmem.put_nbi(x, OTHER, last + 1)),
     "get from PE n": (shmem.InvalidPE, lambda x, last: shmem.get(OTHER, x, last + 1)),
@@ -94,7 +98,8 @@ def test_wrong_arguments_raise_and_write_nothing(case):
 
 def test_message_of_a_wrong_pe_names_the_range():
     x, n = shmem.zeros(1), shmem.n_pes()
-    with pytest.raises(ValueError, match=f"PE {n} does not exist: the job has PEs 0 to {n - 1}"):
+    numbers = f"PEs 0 to {n - 1}" if n > 1 else "PE 0 only"
+    with pytest.raises(ValueError, match=f"PE {n} does not exist: the job has {numbers}$"):
         shmem.put(x, np.ones(1), n)
     shmem.barrier_all()
     shmem.free(x)

@@ -67,7 +67,7 @@ def test_end_and_new_start(capfd):
     stop()
     try:
         told = everyone(capfd.readouterr().err)
-        assert "1 symmetric allocations were not freed" in told[0]
+        assert "1 symmetric allocation was not freed:" in told[0]
         assert "full((1000,), int32) at " in told[0]
         assert "test_start.py:" in told[0]
         assert not shmem.query_initialized()
@@ -116,3 +116,10 @@ def test_pes_that_start_differently_are_told():
     finally:
         shmem.init()
     assert shmem.heap_stats().size == size
+
+
+def test_an_exit_status_that_is_no_integer_is_refused():
+    for wrong in ("x", None, 1.5):
+        with pytest.raises(shmem.ArgumentError, match="the status is an integer"):
+            shmem.global_exit(wrong)
+    assert shmem.initialized()
