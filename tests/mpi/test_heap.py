@@ -64,7 +64,7 @@ FILLED = {
 
 @pytest.mark.parametrize("name", ["full", "ones", "array"])
 def test_nobody_returns_before_all_have_filled(name, monkeypatch):
-    """The last thing is the barrier, and by then the own block is filled: seen from inside, since a race would be luck."""
+    """The last thing is the barrier, and by then the own block is filled. From inside, since a race would be luck."""
     made, met = [], []
     make, collective = arrays.make, arrays.collective
     monkeypatch.setattr(arrays, "make", lambda *given, **more: made.append(make(*given, **more)) or made[-1])
