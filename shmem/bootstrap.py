@@ -29,6 +29,11 @@ def launched() -> bool:
     return any(name in os.environ for name in LAUNCHED)
 
 
+def first() -> bool:
+    """Whether this is PE 0 as far as the launcher's variables tell, before MPI runs; a lone process is."""
+    return all(os.environ.get(name, "0") == "0" for name in LAUNCHED)
+
+
 @dataclass
 class World:
     """The PEs of a job as MPI sees them. `comm` is None for a process without MPI."""

@@ -12,7 +12,7 @@ import difflib
 import math
 import os
 import re
-import warnings
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -212,8 +212,8 @@ _warned: set[str] = set()
 def read(environ: Mapping[str, str] | None = None, *, warn: bool = True) -> Settings:
     """The settings of `environ` (default: os.environ).
 
-    Raises ArgumentError for a value that is not allowed. Warns of unknown SHMEMU_ names, of each once in a
-    process, unless `warn` is false.
+    Raises ArgumentError for a value that is not allowed. Says on stderr which SHMEMU_ names are unknown,
+    of each once in a process, unless `warn` is false.
     """
     environ = os.environ if environ is None else environ
     if warn:
@@ -251,7 +251,7 @@ def _warn_of_unknown(environ: Mapping[str, str]) -> None:
             _warned.add(name)
             close = difflib.get_close_matches(rest, known, n=1)
             hint = f"; did you mean {_PREFIX}{close[0]}?" if close else ""
-            warnings.warn(f"unknown environment variable {name} has no effect{hint}", stacklevel=4)
+            sys.stderr.write(f"shmemu: warning: unknown environment variable {name} has no effect{hint}\n")
 
 
 def page() -> str:

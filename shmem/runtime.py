@@ -154,7 +154,7 @@ def init(heap_size: int | str | None = None, fabric: str | None = None) -> None:
     if _current is not None:
         _current.starts += 1
         return
-    settings = config.read()
+    settings = config.read(warn=bootstrap.first())
     given = settings.heap_size_given or heap_size is not None
     asked = _size(heap_size, settings)
     name = settings.fabric if fabric is None else fabric

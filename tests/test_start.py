@@ -110,6 +110,15 @@ def test_sizes_come_from_the_environment(tmp_path: Path) -> None:
     assert lines(other) == [f"0 of 1, heap {20 << 10}"]
 
 
+@pytest.mark.parametrize(("launcher", "n"), [("mpiexec", 3), ("run", 2), ("none", 1)])
+def test_an_unknown_variable_is_told_once_a_job(tmp_path: Path, launcher: str, n: int) -> None:
+    told = lines(start(tmp_path, "sizes", n, launcher, SHMEMU_XYZZY="1"))
+    assert [line for line in told if "XYZZY" in line] == [
+        "shmemu: warning: unknown environment variable SHMEMU_XYZZY has no effect"
+    ]
+    assert len(told) == n + 1
+
+
 def test_a_heap_that_does_not_fit_is_refused_with_sizes_and_remedy(tmp_path: Path) -> None:
     job = start(tmp_path, "sizes", SHMEMU_HEAP_SIZE="100T")
     assert job.code != 0
