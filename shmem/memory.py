@@ -20,7 +20,7 @@ from .config import format_size
 from .enums import MALLOC
 from .errors import ArgumentError, DtypeError, FreedBlock, HeapExhausted, NotSymmetric
 from .runtime import PE, current
-from .views import Array, address_of
+from .views import Array, address_of, from_before
 
 LINE = 64  # what every block is aligned to at least
 _ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -249,6 +249,8 @@ def _give_back(pe: PE, offset: int) -> None:
 
 def _why_not_free(pe: PE, offset: int) -> NotSymmetric | FreedBlock | None:
     if not 0 <= offset < pe.heap.size:
+        if (old := from_before(pe, pe.heap.base + offset)) is not None:
+            return NotSymmetric(f"what is to be freed {old}", pe=pe.me)
         return NotSymmetric(f"free of memory that is not in the symmetric heap of PE {pe.me}", pe=pe.me)
     try:
         pe.heap.check_block(offset)

@@ -53,6 +53,7 @@ class PE:
     turns: dict[int, int] = field(default_factory=dict)  # which word of a set was last returned, by heap offset
     locks: dict[int, str] = field(default_factory=dict)  # "queued", "held" or "being changed", by heap offset
     plans: dict[object, Plan] = field(default_factory=dict)  # of collectives, by their arguments
+    past: tuple[tuple[int, int], ...] = ()  # address and bytes of the heaps before earlier calls of finalize
     left: dict[int, LeftOff] = field(default_factory=dict)  # collectives given up, by slot
 
     @property
@@ -145,20 +146,20 @@ def init(heap_size: int | str | None = None, fabric: str | None = None) -> None:
 
     heap_size: bytes of each PE's symmetric heap, or text like "512M"; default `SHMEMU_HEAP_SIZE`, else 1G. Pages cost
     memory only once touched. fabric: how bytes travel, default `SHMEMU_FABRIC`.
-    Calls nest: each needs its finalize, and arguments count in the first only. Any first call of another routine
-    does the same with the defaults. Raises SymmetryError if the PEs differ in arguments, HeapExhausted if
-    the heaps do not fit into shared memory, ArgumentError for values that mean nothing.
+    Calls nest: each needs its finalize, and arguments, always checked, count in the first only. Any first call of
+    another routine does the same with the defaults. Raises SymmetryError if the PEs differ in arguments,
+    HeapExhausted if the heaps do not fit into shared memory, ArgumentError for values that mean nothing.
     OpenSHMEM 1.6, 9.1 (shmem_init).
     """
     global _current, _world
-    if _current is not None:
-        _current.starts += 1
-        return
-    settings = config.read(warn=bootstrap.first())
+    settings = config.read(warn=bootstrap.first()) if _current is None else _current.settings
     given = settings.heap_size_given or heap_size is not None
     asked = _size(heap_size, settings)
     name = settings.fabric if fabric is None else fabric
     config.check_supported(replace(settings, fabric=name))
+    if _current is not None:
+        _current.starts += 1
+        return
     failure.install()
     if _world is None:
         _world = bootstrap.connect(settings)
@@ -166,6 +167,8 @@ def init(heap_size: int | str | None = None, fabric: str | None = None) -> None:
     same = {"check_symmetry": settings.check_symmetry, "hosts_emulated": settings.hosts_emulated}
     bootstrap.agree(world, {"heap_size": asked, "fabric": name, **same})
     _current = _attach(settings, world, asked, given)
+    if _ended is not None:
+        _current.past = (*_ended.past, (_ended.heap.base, _ended.heap.size))
 
 
 def init_thread(requested: THREAD = THREAD.MULTIPLE) -> THREAD:

@@ -96,6 +96,8 @@ def symmetric(pe: PE, array: Array, size: int, name: str) -> Place:
     first = at.offset - pe.heap.base
     low, high = sorted((first, first + (at.count - 1) * at.stride))
     if low < 0 or high + at.block > pe.heap.size:
+        if (old := from_before(pe, at.offset)) is not None:
+            raise NotSymmetric(f"{name} {old}", pe=pe.me)
         raise NotSymmetric(
             f"{name} is not symmetric: it lies outside the heap of PE {pe.me}; allocate it with shmem.zeros, "
             "shmem.empty, ... (an expression or a fancy index of a symmetric array is a private copy)",
@@ -104,6 +106,13 @@ def symmetric(pe: PE, array: Array, size: int, name: str) -> Place:
     if not pe.heap.live(low, high + at.block - low):
         raise FreedBlock(f"{name} lies in a block of the heap that was freed (offset {low:#x})", pe=pe.me)
     return Place(first, at.block, at.stride, at.count)
+
+
+def from_before(pe: PE, address: int) -> str | None:
+    """What to say of an address in a heap that an earlier finalize ended; None for any other."""
+    if not any(base <= address < base + nbytes for base, nbytes in pe.past):
+        return None
+    return "was allocated before finalize: it stays readable, but is not in the heap of now; allocate it again"
 
 
 def word_at(pe: PE, array: object, what: str) -> tuple[Place, Kind]:

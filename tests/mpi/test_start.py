@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -50,8 +52,12 @@ def test_version_and_name():
 
 @pytest.mark.core
 def test_init_nests():
+    assert shmem.my_pe() == rank()  # the job has started shmem, whichever test comes first
     shmem.init()
     shmem.init(heap_size="1G")  # the arguments of the first count
+    for wrong in ({"fabric": "pigeon"}, {"heap_size": 0}, {"heap_size": "much"}):
+        with pytest.raises(shmem.ArgumentError):
+            shmem.init(**wrong)
     assert shmem.initialized()
     assert shmem.query_initialized()
     size = shmem.heap_stats().size
@@ -123,3 +129,23 @@ def test_an_exit_status_that_is_no_integer_is_refused():
         with pytest.raises(shmem.ArgumentError, match="the status is an integer"):
             shmem.global_exit(wrong)
     assert shmem.initialized()
+
+
+def test_an_array_from_before_finalize_says_so():
+    old, older = shmem.zeros(4, np.int64), []
+    for _ in range(2):
+        older.append(old)
+        stop()
+        shmem.init()
+        old = shmem.zeros(4, np.int64)
+        for array in older:
+            for call in (
+                partial(shmem.put, array, old, 0), partial(shmem.get, old, array, 0),
+                partial(shmem.p, array[1:2], 1, 0), partial(shmem.atomic_inc, array[3:], 0), partial(shmem.free, array),
+                partial(shmem.sum_reduce, array, old),
+            ):  # fmt: skip
+                with pytest.raises(shmem.NotSymmetric, match="was allocated before finalize"):
+                    call()
+    with pytest.raises(shmem.NotSymmetric, match="it lies outside the heap"):
+        shmem.put(np.zeros(4, np.int64), old, 0)
+    shmem.free(old)
