@@ -92,7 +92,8 @@ def test_every_routine_goes_by_its_context_and_no_other(x, counts, send, result)
             assert ctx.pending() == 0
         shmem.barrier_all()
         assert x[0, 0] == (result if me == n - 1 - pe else 3)
-    with pytest.raises(shmem.InvalidPE, match=f"PE {n} does not exist: Team 2 of PEs {n - 1}.* has PEs 0 to {n - 1}$"):
+    numbers = f"PEs 0 to {n - 1}" if n > 1 else "PE 0 only"
+    with pytest.raises(shmem.InvalidPE, match=f"PE {n} does not exist: Team 2 of PEs {n - 1}.* has {numbers}$"):
         send(x, n, ctx)
     of_all.destroy()
     team.destroy()
