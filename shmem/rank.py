@@ -186,7 +186,7 @@ def _left_early() -> bool:
 
 def _restore(parent: int) -> None:
     """The child, the PE from now on: signals as they were, and no life after its supervisor's."""
-    from . import failure
+    from shmem import failure
 
     failure.adopt()
     for ignored in (signal.SIGTERM, signal.SIGHUP):

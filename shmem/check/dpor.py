@@ -13,14 +13,11 @@ with no load.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from ..delivery.facts import Touch, causes, touches
 from ..delivery.requests import Act, Event
 from .eager import Found
-from .litmus.run import Run
-
-Move = Any  # a PE's number, or an Event
+from .litmus.run import Move, Run
 
 
 @dataclass
@@ -97,12 +94,10 @@ class Search:
         """Puts a state on the path, with the one move that is tried first."""
         node = Node(run, sleep)
         self.found.states += 1
-        node.enabled = [*run.ready(), *run.events()]
+        node.enabled = run.moves()
         self.path.append(node)
         if not node.enabled:
-            self.found.executions += 1
-            outcome = run.outcome()
-            self.found.outcomes[outcome] = self.found.outcomes.get(outcome, 0) + 1
+            self.found.end(run.outcome())
         awake = [move for move in node.enabled if move not in sleep]
         if awake:
             node.todo.append(awake[0])
@@ -124,12 +119,8 @@ class Search:
             at = len(self.path) - 1
             node.before = 1 << at | self._ordered(node.facts, at) | self._races(node.facts, at)
             after = node.run.copy()
-            if isinstance(move, Event):
-                after.machine.fire(move)
-                node.gives = (move,)
-            else:
-                after.take(move)
-                node.gives = gives(node.run, after, move)
+            after.perform(move)
+            node.gives = (move,) if isinstance(move, Event) else gives(node.run, after, move)
             sleep = {
                 other: facts for other, facts in node.sleep.items() if other != move and not facts.conflicts(node.facts)
             }

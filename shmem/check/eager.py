@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..delivery.requests import Event
 from .litmus.run import Run
 
 
@@ -21,6 +20,11 @@ class Found:
     states: int = 0
     executions: int = 0
     complete: bool = True
+
+    def end(self, outcome: Any) -> None:
+        """Counts an execution."""
+        self.outcomes[outcome] = self.outcomes.get(outcome, 0) + 1
+        self.executions += 1
 
 
 def search(first: Run, *, remember: bool = True, states_max: int = 2_000_000) -> Found:
@@ -34,18 +38,13 @@ def search(first: Run, *, remember: bool = True, states_max: int = 2_000_000) ->
         if found.states > states_max:
             found.complete = False
             return found
-        moves: list[int | Event] = [*run.ready(), *run.events()]
+        moves = run.moves()
         if not moves:
-            outcome = run.outcome()
-            found.outcomes[outcome] = found.outcomes.get(outcome, 0) + 1
-            found.executions += 1
+            found.end(run.outcome())
             continue
         for move in moves:
             after = run.copy()
-            if isinstance(move, int):
-                after.take(move)
-            else:
-                after.machine.fire(move)
+            after.perform(move)
             if remember:
                 digest = after.digest()
                 if digest in seen:

@@ -61,6 +61,10 @@ def touches(machine: Machine, event: Event) -> tuple[Touch, ...]:
     return (Touch(there, True, request.update is None and machine.memory.read(there) == request.data[first:last]),)
 
 
+# Which events a gate of a stage holds back, besides those that follow from them.
+_GATED = {Stage.PLACED: (Act.FETCH, Act.PLACE), Stage.ANSWERED: (Act.LAND,)}
+
+
 def causes(machine: Machine, event: Event) -> list[Event]:
     """The events without which this one would not be enabled."""
     request = machine.known[event.key]
@@ -68,7 +72,7 @@ def causes(machine: Machine, event: Event) -> list[Event]:
     found = [
         cause
         for key, stage, mine in request.gates
-        if mine is Stage.SOURCE or (mine is Stage.PLACED and act >= Act.PLACE) or act >= Act.LAND
+        if mine is Stage.SOURCE or act in _GATED.get(mine, ())
         for cause in machine.known[key].events(stage)
     ]
     if act > Act.ACCEPT:
@@ -85,12 +89,10 @@ def causes(machine: Machine, event: Event) -> list[Event]:
         found.append(Event(event.key, Act.PLACE, event.unit))
     elif act is Act.RECEIVE:
         found += request.events(Stage.PLACED)
-        if machine.profile.receive_covers != "own":
-            earlier = [each for each in machine.known.values() if each.pe == request.pe and each.key < request.key]
-            found += [cause for each in earlier for cause in each.events(Stage.PLACED)]
+        covered = machine.covered(request, machine.known.values())
+        found += [cause for each in covered for cause in each.events(Stage.PLACED)]
     elif act is Act.RETIRE:
-        whole = request.kind in (Kind.READ, Kind.ATOMIC) or machine.profile.completion in ("placed", "visible")
-        found += request.events(Stage.ANSWERED if whole else Stage.SOURCE)
+        found += request.events(machine.completes_at(request))
         same = [each for each in machine.known.values() if each.ring and each.queue == request.queue]
         found += [Event(each.key, Act.RETIRE, 0) for each in same if each.key < request.key]
         found.append(Event(event.key, Act.GIVE_UP, 0))

@@ -8,7 +8,7 @@ to symmetric memory.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 
 from ..errors import ArgumentError
@@ -212,7 +212,7 @@ class Machine:
             for i in range(len(request.units)):
                 if request.placed >> i & 1 and not request.landed >> i & 1:
                     yield Event(key, Act.LAND, i)
-        if not request.told and request.reached(Stage.PLACED) and self._covered(request):
+        if not request.told and self._may_tell(request):
             yield Event(key, Act.RECEIVE, 0)
         if request.ring and self._complete(request):
             yield Event(key, Act.RETIRE, 0)
@@ -225,26 +225,31 @@ class Machine:
             for each in self.flight.values()
         )  # fmt: skip
 
-    def _covered(self, request: Request) -> bool:
-        """Whether all that a receive completion covers is placed."""
-        if self.profile.receive_covers == "own":
-            return True
-        one_queue = self.profile.receive_covers == "earlier"
-        earlier = (each for each in self.flight.values() if each.pe == request.pe and each.key < request.key)
-        return all(
-            each.reached(Stage.PLACED) or each.kind is Kind.READ or (one_queue and each.queue != request.queue)
-            for each in earlier
-        )
+    def covered(self, request: Request, among: Iterable[Request]) -> list[Request]:
+        """What a receive completion covers besides its own request: requests that must be placed before it."""
+        which = self.profile.receive_covers
+        return [
+            each
+            for each in among
+            if which != "own" and each.pe == request.pe and each.key < request.key and each.kind is not Kind.READ
+            and (which == "all" or each.queue == request.queue)
+        ]  # fmt: skip
+
+    def _may_tell(self, request: Request) -> bool:
+        covered = self.covered(request, self.flight.values())
+        return all(each.reached(Stage.PLACED) for each in (request, *covered))
+
+    def completes_at(self, request: Request) -> Stage:
+        """The stage that a completion of a request tells of: no more than the profile promises."""
+        if request.kind in (Kind.READ, Kind.ATOMIC):
+            return Stage.ANSWERED
+        return Stage.PLACED if self.profile.completion in ("placed", "visible") else Stage.SOURCE
 
     def _complete(self, request: Request) -> bool:
-        """Whether a completion may be written now: it says no more than the profile promises."""
+        """Whether a completion may be written now, in the order posted."""
         if request.retired or self.queue_pairs[request.queue].waiting[0] != request.key:
             return False
-        if request.kind in (Kind.READ, Kind.ATOMIC):
-            return request.reached(Stage.ANSWERED)
-        if self.profile.completion in ("placed", "visible"):
-            return request.reached(Stage.PLACED)
-        return request.read and request.accepted
+        return self._open(request, Stage.SOURCE) and request.reached(self.completes_at(request))
 
     def fire(self, event: Event) -> None:
         """Makes an event happen, which must be enabled."""
@@ -277,16 +282,12 @@ class Machine:
         if request.split:
             assert request.update is not None
             self.memory.write(there, updated(request.data, request.update))
-            if request.result is None:
-                request.landed = request.full
         elif request.kind in (Kind.READ, Kind.ATOMIC):
             old = self.load(request.pe, there) if self.profile.program_order else self.memory.read(there)
             request.data = request.data.ljust(request.at.hi - request.at.lo, b"\0")
             request.data = request.data[:at] + old + request.data[at + hi - lo :]
             if request.update is not None:
                 self.memory.write(there, updated(old, request.update))
-            if request.result is None:
-                request.landed = request.full
         elif request.kind is not Kind.SEND:
             self.memory.write(there, request.data[at : at + hi - lo])
 

@@ -180,7 +180,8 @@ class Request:
         return (
             self.key, self.kind, self.queue, self.at, self.source, self.update, self.word, self.word_update,
             self.result, self.gates, self.data, self.read, self.rung, self.accepted, self.fetched, self.placed,
-            self.landed, self.worded, self.told, self.retired, self.fenced, self.bad, self.signaled,
+            self.landed, self.worded, self.told, self.retired, self.fenced, self.bad, self.order,
+            self.signaled,
         )  # fmt: skip
 
 

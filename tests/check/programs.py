@@ -32,5 +32,6 @@ def _statement(rng: random.Random, me: int, pes: int, i: int) -> str:
             f"r{i} = compare_swap {there} 0 {value}", "fence", "quiet", f"wait {own} >= 1", f"wait {own} == {value}",
             f"write {there} = {value}", f"write {there} <- b {{unsignaled}}", f"faa {there} += 1",
             f"read b <- {there}", f"poll_cq {pe}", f"write_imm {there} = {value}", "poll_recv", f"r{i} = b",
+            f"write {there} = {value} {{qp=2}}", f"write {there} = {value} {{fence}}", f"tell {pe}", f"hear {pe}",
         ]
     )  # fmt: skip

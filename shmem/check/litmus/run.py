@@ -14,6 +14,8 @@ from .model import WORD, Layout, Outcome, Step
 from .statements import compiled
 from .syntax import VALUES, Sum, Test, Word
 
+Move = int | Event  # a step of that PE, or a delivery
+
 
 class Run:
     """A test in the middle of being run."""
@@ -85,9 +87,16 @@ class Run:
         self.at[pe] += 1
         step.run(self)
 
-    def events(self) -> list[Event]:
-        """What may be delivered now."""
-        return self.machine.enabled()
+    def moves(self) -> list[Move]:
+        """All that may happen next: the PEs that can take a step, and what may be delivered."""
+        return [*self.ready(), *self.machine.enabled()]
+
+    def perform(self, move: Move) -> None:
+        """Makes one of the moves."""
+        if isinstance(move, Event):
+            self.machine.fire(move)
+        else:
+            self.take(move)
 
     def outcome(self) -> Outcome:
         """What there is to see at the end: when no PE can go on and nothing is left to deliver."""
