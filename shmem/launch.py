@@ -292,10 +292,12 @@ class _Job:
         return exit_code(first)
 
     def _terminate(self) -> None:
-        """Lets MPI end the job, if it has not ended: with some time for that, before what is left is killed."""
+        """Lets MPI end the job, if it has not ended: with some time for that, before what is left is killed. None is
+        needed for a launcher whose ranks are all gone: Open MPI's may be stuck in itself then.
+        """
         self.watch.look()
         self.process.terminate()
-        end = time.monotonic() + TERM_S
+        end = time.monotonic() + (0.0 if self.watch.all_gone() else TERM_S)
         while self.process.poll() is None and time.monotonic() < end:
             self._pump(0.02)
 

@@ -79,12 +79,16 @@ class Watch:
         first = self.first_failed()
         if first and any(rank.failed and not (survive and rank.started_mpi) for rank in ranks):
             return first.fate()
-        if len(ranks) == self.n and all(rank.gone for rank in ranks):
+        if self.all_gone():
             return "all PEs have ended, but mpiexec has not"
         for rank in ranks:
             if rank.gone and rank.without_mpi and (waiting := self._with_mpi()):
                 return f"PE {rank.pe} ended without MPI, in whose start PE {waiting.pe} waits for it"
         return None
+
+    def all_gone(self) -> bool:
+        """Whether all ranks have been there and ended, in whatever way."""
+        return len(self.ranks) == self.n and all(rank.gone for rank in self.ranks.values())
 
     def _with_mpi(self) -> Rank | None:
         alive = (rank for rank in self.ranks.values() if not rank.gone)
