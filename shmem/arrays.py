@@ -190,4 +190,4 @@ def ptr(target: Array, pe: int) -> Array | None:
         return None
     memory = memoryview((ctypes.c_char * here.heap.size).from_address(start)).cast("B")
     view: Array = np.ndarray(own.shape, own.dtype, buffer=memory, offset=place.offset, strides=own.strides)
-    return view
+    return here.heap.seen(view)

@@ -14,11 +14,17 @@ import math
 import mmap
 import os
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from .config import Settings, format_size
 from .errors import HeapExhausted, ShmemError, StateError, SymmetryError
+from .heap import SCRATCH_BYTES
+
+if TYPE_CHECKING:
+    from .fabric.interface import Fabric
 
 PAGE = 4096
 LAUNCHED = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")
@@ -44,6 +50,24 @@ class World:
     mpi: Any = None
     hosts: list[str] = field(default_factory=list)
 
+    def agree(self, what: dict[str, object]) -> None:
+        """Raises SymmetryError on every PE if the arguments of init differ between PEs."""
+        if self.comm is not None:
+            check_agreed(self.me, self.comm.allgather(what))
+
+    def fabric(self, settings: Settings, asked: int, given: bool) -> tuple[Fabric, int]:
+        """The fabric that the settings name, and the bytes of heap that a PE gets of those asked for. Collective."""
+        from .fabric.direct import DirectFabric, head_bytes
+
+        nbytes = fitting_heap(self, asked, given, head_bytes() + SCRATCH_BYTES)
+        cores = len(os.sched_getaffinity(0))
+        window = partial(shared_window, self)
+        return DirectFabric(self.me, self.n, window, cores, settings.on_death == "survive", settings.isa), nbytes
+
+    def tell_leaks(self, text: str) -> None:
+        """What was not freed, "" if nothing."""
+        sys.stderr.write(text)
+
     def abort(self, code: int) -> None:
         """Ends every process of the job, this one included."""
         from .failure import let_read
@@ -56,6 +80,14 @@ class World:
             let_read()
             self.mpi.COMM_WORLD.Abort(code)  # of a duplicate MPICH only exits, and mpiexec answers with another code
         os._exit(code)
+
+
+def check_agreed(me: int, everyone: Sequence[dict[str, object]]) -> None:
+    """Raises SymmetryError if the arguments of init differ; `everyone` has them by PE."""
+    if any(other != everyone[0] for other in everyone):
+        calls = {pe: f"init({', '.join(f'{k}={v}' for k, v in args.items())})" for pe, args in enumerate(everyone)}
+        text = "; ".join(f"PE {pe}: {call}" for pe, call in calls.items())
+        raise SymmetryError(f"the PEs started differently: {text}", calls=calls, pe=me)
 
 
 def leave_to_core(mpi: Any) -> None:
@@ -141,17 +173,6 @@ def host_numbers(n: int, hosts: int) -> tuple[int, ...]:
     """The host of each of n PEs that share a machine, which passes for `hosts` of them: contiguous blocks."""
     hosts = min(hosts, n)
     return tuple(pe * hosts // n for pe in range(n))
-
-
-def agree(world: World, what: dict[str, object]) -> None:
-    """Raises SymmetryError on every PE if the arguments of init differ between PEs."""
-    if world.comm is None:
-        return
-    everyone = world.comm.allgather(what)
-    if any(other != everyone[0] for other in everyone):
-        calls = {pe: f"init({', '.join(f'{k}={v}' for k, v in args.items())})" for pe, args in enumerate(everyone)}
-        text = "; ".join(f"PE {pe}: {call}" for pe, call in calls.items())
-        raise SymmetryError(f"the PEs started differently: {text}", calls=calls, pe=world.me)
 
 
 def fitting_heap(world: World, asked: int, given: bool, head: int) -> int:

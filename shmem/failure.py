@@ -139,7 +139,7 @@ def _at_exit() -> None:
     if pe is not None and pe.world.comm is None:
         sys.stderr.write(pe.leaks())
     elif pe is not None:
-        pe.fabric.lib.sm_exit_say(pe.leaks().encode())
+        pe.fabric.say_at_exit(pe.leaks())
     elif not runtime.connected() and (mpi := _running_mpi()) is not None:
         bootstrap.take_names_of_shared_files()  # as init does: MPI_Init returns when all PEs have mapped them
         bootstrap.leave_to_core(mpi)

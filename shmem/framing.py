@@ -31,10 +31,10 @@ def stores(payload: Array, layout: Layout, flag: int, lines: int | None = None) 
     data = as_bytes(payload).tobytes()
     for i in range(layout.lines(len(data)) if lines is None else lines):
         part = data[i * layout.data : (i + 1) * layout.data]
-        cut = _cut(layout, len(data), i)
+        cut = cut_of(layout, len(data), i)
         image = _image(part, layout, flag, cut)
         last = layout.order is Order.FLAG_LAST
-        flagged = _cells_of(_flags(layout, cut))
+        flagged = flagged_cells(layout, cut)
         cells = range(0, layout.line - cut, CELL)
         if last:
             cells = [*(at for at in cells if at not in flagged), *flagged]  # type: ignore[assignment]
@@ -42,7 +42,8 @@ def stores(payload: Array, layout: Layout, flag: int, lines: int | None = None) 
             yield i * layout.step + at, int.from_bytes(image[at : at + CELL], "little"), last and at in flagged
 
 
-def _cut(layout: Layout, nbytes: int, line: int) -> int:
+def cut_of(layout: Layout, nbytes: int, line: int) -> int:
+    """By how many bytes a line of a payload is shorter than a full one."""
     return layout.last_cut(nbytes) if line == layout.lines(nbytes) - 1 else 0
 
 
@@ -59,7 +60,8 @@ def _image(part: bytes, layout: Layout, flag: int, cut: int) -> bytes:
     return bytes(line)
 
 
-def _flags(layout: Layout, cut: int) -> list[tuple[int, int]]:
+def flag_places(layout: Layout, cut: int) -> list[tuple[int, int]]:
+    """Where the flags of a line are, as (offset, bytes)."""
     return [(at - cut, layout.flag_bytes) for at in layout.flags]
 
 
@@ -73,6 +75,16 @@ def _cells_of(places: list[tuple[int, int]]) -> list[int]:
     return sorted(found)
 
 
+def flagged_cells(layout: Layout, cut: int) -> list[int]:
+    """The cells of a line that hold a flag, ascending."""
+    return _cells_of(flag_places(layout, cut))
+
+
+def piece_cells(layout: Layout, cut: int) -> list[int]:
+    """The cells of a line that hold payload, ascending."""
+    return _cells_of(_pieces(layout, cut))
+
+
 def read_lines(load: Load, layout: Layout, flag: int, nbytes: int, again: Callable[[], bool]) -> bytes | None:
     """A message of `nbytes` by the layout's reader rule. Where a flag is missing `again()` is asked (and may wait)
     before the line is looked at once more; None if it answers no."""
@@ -83,18 +95,18 @@ def read_lines(load: Load, layout: Layout, flag: int, nbytes: int, again: Callab
         lines = range(first, min(first + group, count))
         single = []
         for i in lines:
-            cut = _cut(layout, nbytes, i)
+            cut = cut_of(layout, nbytes, i)
             while True:
                 line = _load_line(load, layout, i, cut, layout.reader is not Reader.FLAG_FIRST)
-                if all(line[at : at + size] == flag.to_bytes(size, "little") for at, size in _flags(layout, cut)):
+                if all(line[at : at + size] == flag.to_bytes(size, "little") for at, size in flag_places(layout, cut)):
                     break
                 if not again():
                     return None
-            single.append(_payload(line, layout, cut))
+            single.append(payload_of(line, layout, cut))
         if layout.reader in (Reader.FLAG_FIRST, Reader.RELOAD):
-            cuts = [_cut(layout, nbytes, i) for i in lines]
+            cuts = [cut_of(layout, nbytes, i) for i in lines]
             single = [
-                _payload(_load_line(load, layout, i, cut, True, flags=False), layout, cut)
+                payload_of(_load_line(load, layout, i, cut, True, flags=False), layout, cut)
                 for i, cut in zip(lines, cuts, strict=True)
             ]
         payload += single
@@ -103,15 +115,16 @@ def read_lines(load: Load, layout: Layout, flag: int, nbytes: int, again: Callab
 
 def _load_line(load: Load, layout: Layout, i: int, cut: int, data: bool, flags: bool = True) -> bytes:
     """The cells of a line that hold payload or flags, each loaded once, in ascending order; zeros for the others."""
-    flagged = _cells_of(_flags(layout, cut)) if flags else []
-    cells = set(flagged) | set(_cells_of(_pieces(layout, cut)) if data else [])
+    flagged = flagged_cells(layout, cut) if flags else []
+    cells = set(flagged) | set(piece_cells(layout, cut) if data else [])
     line = bytearray(layout.line - cut)
     for at in sorted(cells):
         line[at : at + CELL] = load(i * layout.step + at, at in flagged).to_bytes(CELL, "little")
     return bytes(line)
 
 
-def _payload(line: bytes, layout: Layout, cut: int) -> bytes:
+def payload_of(line: bytes, layout: Layout, cut: int) -> bytes:
+    """What a line carries."""
     return b"".join(line[at : at + nbytes] for at, nbytes in _pieces(layout, cut))
 
 
@@ -134,7 +147,7 @@ def unpack_lines(memory: Bytes, layout: Layout, flag: int, nbytes: int) -> Bytes
 def missing_flag(memory: Bytes, layout: Layout, flag: int, nbytes: int) -> str:
     """The first line whose flags are not all `flag`, and what stands there: for messages."""
     for i in range(layout.lines(nbytes)):
-        for at, size in _flags(layout, _cut(layout, nbytes, i)):
+        for at, size in flag_places(layout, cut_of(layout, nbytes, i)):
             start = i * layout.step + at
             seen = int.from_bytes(memory[start : start + size].tobytes(), "little")
             if seen != flag:

@@ -15,8 +15,7 @@ import numpy.typing as npt
 from .allocator import OffsetAllocator
 
 if TYPE_CHECKING:
-    from .fabric.direct import DirectFabric
-    from .fabric.interface import Heap
+    from .fabric.interface import Fabric, Heap
 
 POISON = 0xDB  # what freed memory is filled with, so that a stale view is noticed
 SLOTS = 64  # of teams, as in the C core
@@ -52,10 +51,11 @@ class HeapStats:
 class SymmetricHeap:
     """The own heap: memory, allocator and the list of allocations."""
 
-    def __init__(self, fabric: DirectFabric, heap: Heap, nbytes: int, poison: bool) -> None:
+    def __init__(self, fabric: Fabric, heap: Heap, nbytes: int, poison: bool) -> None:
+        self._heap = heap
         self.memory: npt.NDArray[np.uint8] = heap.memory[:nbytes]
         self.base = heap.base
-        self.peer = heap.peer
+        self.peer, self.seen, self.fill, self.move = heap.peer, heap.seen, heap.fill, heap.move
         self.size = nbytes
         self._fabric = fabric
         self._poison = poison
@@ -95,7 +95,7 @@ class SymmetricHeap:
     def _vacate(self, offset: int, nbytes: int) -> None:
         self._fabric.mark_live(offset, nbytes, False)
         if self._poison:
-            self.memory[offset : offset + nbytes] = POISON
+            self._heap.fill(offset, nbytes, POISON)
 
     def check_block(self, offset: int) -> None:
         """Raises FreedBlock unless a live block begins at `offset`."""
@@ -125,10 +125,10 @@ class SymmetricHeap:
         self._kept.add(offset)
 
     def array(self, offset: int, shape: tuple[int, ...], dtype: np.dtype[Any], order: str = "C") -> npt.NDArray[Any]:
-        """An array over the heap."""
+        """An array over the heap, as programs get it."""
         strict: Literal["C", "F"] = "F" if order == "F" else "C"
         made: npt.NDArray[Any] = np.ndarray(shape, dtype, buffer=self.memory, offset=offset, order=strict)
-        return made
+        return self.seen(made)
 
     def scratch(self, slot: int, half: int) -> tuple[int, int]:
         """Offset and size in bytes of half 0 or 1 of what the collectives of a slot have behind the heap."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import cached_property
 from operator import index
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -194,7 +195,9 @@ class Layout:
     @cached_property
     def address(self) -> int:
         """Where `descriptor` lies in memory."""
-        return address_of(self.descriptor)
+        at = address_of(self.descriptor)
+        _BY_ADDRESS[at] = self
+        return at
 
     def check_flag(self, flag: object) -> int:
         """`flag` as an int; raises OverflowError if it needs more than `flag_bytes`, ArgumentError for no integer."""
@@ -205,6 +208,15 @@ class Layout:
         if not 0 <= value < 1 << 8 * self.flag_bytes:
             raise OverflowError(f"flag {value} does not fit the {self.flag_bytes} bytes of {self.name}")
         return value
+
+
+# Of those whose address was asked for: a record names its layout by it.
+_BY_ADDRESS: WeakValueDictionary[int, Layout] = WeakValueDictionary()
+
+
+def by_address(address: int) -> Layout:
+    """The layout whose `address` that is."""
+    return _BY_ADDRESS[address]
 
 
 # Packets {u32 data, u32 flag}, and lines of two of them.

@@ -40,7 +40,7 @@ def allocate(pe: PE, nbytes: int, call: str, zero: bool, align: int = LINE, hint
     collective(pe, call)
     offset, fresh = _take(pe, nbytes, call, align, hints)
     if zero and not fresh:
-        pe.heap.memory[offset : offset + nbytes] = 0
+        pe.heap.fill(offset, nbytes, 0)
         collective(pe, call)
     return offset
 
@@ -206,7 +206,7 @@ def _move(pe: PE, offset: int, nbytes: int) -> int:
     """Copies a block into a larger one, which takes over all that is known of it."""
     old = pe.heap.allocation(offset)
     new, _ = _take(pe, nbytes, f"realloc({nbytes})", old.align, old.hints)
-    pe.heap.memory[new : new + old.nbytes] = pe.heap.memory[offset : offset + old.nbytes]
+    pe.heap.move(new, offset, old.nbytes)
     if pe.heap.kept(offset):
         pe.heap.keep(new)
     collective(pe, f"realloc({nbytes}) moved")  # an early put would be overwritten by the copy

@@ -5,13 +5,13 @@ same layout (`sm_op`). Offsets count bytes from the start of a heap, addresses a
 
 | op | what it does | fields |
 |---|---|---|
-| PUT | copy n bytes to a PE | pe, dst offset, src address, n; flags STREAMING |
+| PUT | copy n bytes to a PE | pe, dst offset, src address, n; flags NBI, STREAMING |
 | GET | copy n bytes from a PE | pe, dst address, src offset, n; flags NBI, STREAMING |
 | PUT_STRIDED, GET_STRIDED | n blocks of `value` bytes | as above; aux = remote stride, local stride (two
 int32, bytes) |
 | AMO | atomic on one word | pe, dst offset, width 4 or 8, flags = Amo (and NBI), value, cond; src address of the
 result or 0 |
-| PUT_SIGNAL | PUT, then update a word | as PUT; aux = offset of the signal, value, flags = SIGNAL |
+| PUT_SIGNAL | PUT, then update a word | as PUT; aux = offset of the signal, value, flags = SIGNAL (and NBI) |
 | FENCE, QUIET | order, complete | |
 | WAIT | until n own words satisfy a comparison | dst offset, n, width = Kind, flags = CMP, value |
 | BARRIER | quiet, then arrive and wait | width = slot, pe = leader, n = members, value = fingerprint of the call |
@@ -69,7 +69,7 @@ LINES = np.dtype(
 assert LINES.itemsize == 48 + 32 * RUNS_MAX
 
 STREAMING = 0x80  # flag of PUT, GET and COPY_ROWS: the bytes bypass the cache
-NBI = 0x40  # flag of GET, GET_STRIDED and AMO: the result is needed only after a quiet
+NBI = 0x40  # flag of puts, gets and AMO: source and result are the operation's until a quiet
 
 Records = npt.NDArray[np.void]
 Conditions = npt.NDArray[np.void]
@@ -207,6 +207,7 @@ def strides(remote: int, local: int) -> int:
     return (remote & 0xFFFFFFFF) | (local & 0xFFFFFFFF) << 32
 
 
+FINALIZE = "finalize()"  # as a collective call
 REFUSED = 2  # stands for a call that was refused, and differs from all others, also where these are not compared
 
 

@@ -48,7 +48,8 @@ def gathered(array: Array, size: int) -> Array:
     """The first `size` elements as a contiguous array: the array itself where it is one."""
     if array.flags.c_contiguous:
         return array
-    return np.ascontiguousarray(array[:size] if array.ndim == 1 else array[: size // array.shape[1]])
+    packed: Array = (array[:size] if array.ndim == 1 else array[: size // array.shape[1]]).copy()
+    return packed
 
 
 def scatter(array: Array, size: int, packed: Array) -> None:
@@ -59,14 +60,14 @@ def scatter(array: Array, size: int, packed: Array) -> None:
     part[...] = packed.reshape(part.shape)
 
 
-def submit_put(pe: PE, q: int, at: Place, source: Array, target_pe: int) -> None:
+def submit_put(pe: PE, q: int, at: Place, source: Array, target_pe: int, flags: int = 0) -> None:
     here = address_of(source)
     if at.count == 1:
-        op = record(Op.PUT, pe=target_pe, dst=at.offset, src=here, n=at.block)
+        op = record(Op.PUT, pe=target_pe, dst=at.offset, src=here, n=at.block, flags=flags)
     else:
         op = record(
             Op.PUT_STRIDED, pe=target_pe, dst=at.offset, src=here, n=at.count, value=at.block,
-            aux=strides(at.stride, at.block),
+            aux=strides(at.stride, at.block), flags=flags,
         )  # fmt: skip
     pe.fabric.submit(q, op)
 
@@ -83,7 +84,7 @@ def _submit_get(pe: PE, q: int, target: Array, at: Place, source_pe: int, flags:
     pe.fabric.submit(q, op)
 
 
-def put_checked(target: object, source: object, pe: object, size: object, ctx: object) -> None:
+def put_checked(target: object, source: object, pe: object, size: object, ctx: object, flags: int = 0) -> None:
     here = current()
     q = check_context(ctx)
     to, there = check_array(target, "target", here.me), reach(here, pe, ctx)
@@ -96,7 +97,7 @@ def put_checked(target: object, source: object, pe: object, size: object, ctx: o
         packed = gathered(what, n)
         if at.count > 1 and there == here.me and np.may_share_memory(packed, to):
             packed = packed.copy()  # block by block, a put would read what it has written
-        submit_put(here, q, at, packed, there)
+        submit_put(here, q, at, packed, there, flags if packed is what else 0)
 
 
 def get_checked(target: object, source: object, pe: object, size: object, ctx: object, flags: int = 0) -> None:
@@ -137,7 +138,7 @@ def put_nbi(target: Array, source: Array, pe: int, size: int | None = None, ctx:
 
     A strided source is copied at once. OpenSHMEM 1.6, 9.6 (shmem_put_nbi).
     """
-    put_checked(target, source, pe, size, ctx)
+    put_checked(target, source, pe, size, ctx, NBI)
 
 
 @fronted

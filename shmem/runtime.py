@@ -7,21 +7,18 @@ PEs live in one process they differ in what `current()` answers and in nothing e
 from __future__ import annotations
 
 import operator
-import os
 import sys
 from collections import Counter
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import TYPE_CHECKING, NoReturn
 
 from . import bootstrap, config, failure
 from .config import Settings, parse_size
 from .enums import MAJOR_VERSION, MINOR_VERSION, THREAD, VENDOR_STRING
 from .errors import ArgumentError, InvalidPE, StateError
-from .fabric.direct import DirectFabric
-from .fabric.interface import Members
+from .fabric.interface import Fabric, Members
 from .heap import SCRATCH_BYTES, Allocation, SymmetricHeap
-from .records import fingerprint
+from .records import FINALIZE
 from .slots import SHARED, Slots
 
 if TYPE_CHECKING:
@@ -29,9 +26,7 @@ if TYPE_CHECKING:
     from .contexts import Context, Session
     from .streams import Stream
 
-FINALIZE = "finalize()"
 LEAK_LINES = 20  # of the list of what was not freed
-ISA = {"auto": 0, "portable": 1, "avx2": 2, "neon": 3}
 
 
 @dataclass
@@ -40,7 +35,7 @@ class PE:
 
     settings: Settings
     world: bootstrap.World
-    fabric: DirectFabric
+    fabric: Fabric
     heap: SymmetricHeap
     members: Members  # of the barrier of all PEs
     hosts: tuple[int, ...] = ()  # the number of each PE's host
@@ -94,8 +89,7 @@ class PE:
 
     def leave_dead(self) -> None:
         """Survive mode: marks this PE dead for the others; no MPI call follows."""
-        self.fabric.lib.sm_set_alive(self.fabric.pe, 3)
-        self.fabric.lib.sm_exit_state(3)
+        self.fabric.leave_dead()
 
 
 def range_of(n: int) -> str:
@@ -113,19 +107,39 @@ def _listed(left: list[Allocation]) -> str:
     return "".join(f"\n  {line}" for line in lines)
 
 
-_world: bootstrap.World | None = None  # MPI runs once in a process, however often shmem starts
-_current: PE | None = None
-_ended: PE | None = None  # kept: its window and tables live as long as the process
+@dataclass(slots=True)
+class Process:
+    """What of shmem runs in this process, or in a task that stands for one."""
+
+    world: bootstrap.World | None = None  # MPI runs once in a process, however often shmem starts
+    current: PE | None = None
+    ended: PE | None = None  # kept: its window and tables live as long as the process
+    settings: Settings | None = None  # None: those of the environment
+
+
+_here = Process()
+
+
+def here() -> Process:
+    """The process, or the task that stands for one, that runs here."""
+    return _here
+
+
+def switch(to: Process) -> Process:
+    """Makes another process the one that runs here; returns the one that did. For what runs PEs as tasks."""
+    global _here
+    before, _here = _here, to
+    return before
 
 
 def started() -> PE | None:
     """The running PE of this process, None before init and after finalize."""
-    return _current
+    return _here.current
 
 
 def connected() -> bool:
     """Whether shmem knows the job: true from the first init on, for ever."""
-    return _world is not None
+    return _here.world is not None
 
 
 def current() -> PE:
@@ -133,10 +147,10 @@ def current() -> PE:
 
     Raises StateError after finalize.
     """
-    if _current is not None:
-        return _current
-    if _ended is not None:
-        raise StateError("shmem was finalised; call init to start again", pe=_ended.me)
+    if (pe := _here.current) is not None:
+        return pe
+    if _here.ended is not None:
+        raise StateError("shmem was finalised; call init to start again", pe=_here.ended.me)
     init()
     return current()
 
@@ -151,24 +165,26 @@ def init(heap_size: int | str | None = None, fabric: str | None = None) -> None:
     HeapExhausted if the heaps do not fit into shared memory, ArgumentError for values that mean nothing.
     OpenSHMEM 1.6, 9.1 (shmem_init).
     """
-    global _current, _world
-    settings = config.read(warn=bootstrap.first()) if _current is None else _current.settings
+    process = _here
+    running = process.current
+    settings = running.settings if running else process.settings or config.read(warn=bootstrap.first())
     given = settings.heap_size_given or heap_size is not None
     asked = _size(heap_size, settings)
     name = settings.fabric if fabric is None else fabric
-    config.check_supported(replace(settings, fabric=name))
-    if _current is not None:
-        _current.starts += 1
+    if process.world is None or process.world.comm is not None:
+        config.check_supported(replace(settings, fabric=name))
+    if running is not None:
+        running.starts += 1
         return
-    failure.install()
-    if _world is None:
-        _world = bootstrap.connect(settings)
-    world = _world
+    if process.world is None:
+        failure.install()
+        process.world = bootstrap.connect(settings)
+    world = process.world
     same = {"check_symmetry": settings.check_symmetry, "hosts_emulated": settings.hosts_emulated}
-    bootstrap.agree(world, {"heap_size": asked, "fabric": name, **same})
-    _current = _attach(settings, world, asked, given)
-    if _ended is not None:
-        _current.past = (*_ended.past, (_ended.heap.base, _ended.heap.size))
+    world.agree({"heap_size": asked, "fabric": name, **same})
+    process.current = _attach(settings, world, asked, given)
+    if (before := process.ended) is not None:
+        process.current.past = (*before.past, (before.heap.base, before.heap.size))
 
 
 def init_thread(requested: THREAD = THREAD.MULTIPLE) -> THREAD:
@@ -203,14 +219,7 @@ def _size(heap_size: int | str | None, settings: Settings) -> int:
 
 
 def _attach(settings: Settings, world: bootstrap.World, asked: int, given: bool) -> PE:
-    from ._native import _core
-
-    head = int(_core.lib.sm_head_bytes())
-    nbytes = bootstrap.fitting_heap(world, asked, given, head + SCRATCH_BYTES)
-    cores = len(os.sched_getaffinity(0))
-    survive = settings.on_death == "survive"
-    window = partial(bootstrap.shared_window, world)
-    fabric = DirectFabric(world.me, world.n, window, cores, survive, ISA[settings.isa])
+    fabric, nbytes = world.fabric(settings, asked, given)
     heap = SymmetricHeap(fabric, fabric.attach(nbytes + SCRATCH_BYTES), nbytes, settings.poison)
     if world.comm is not None:
         world.comm.Barrier()  # every header is ready before anybody looks at it
@@ -218,12 +227,7 @@ def _attach(settings: Settings, world: bootstrap.World, asked: int, given: bool)
     hosts = bootstrap.host_numbers(world.n, settings.hosts_emulated)
     pe = PE(settings, world, fabric, heap, Members(0, tuple(range(world.n))), hosts)
     fabric.team(Members(SHARED, pe.neighbours))
-    call = fingerprint(FINALIZE) if settings.check_symmetry else 0
-    limit = int(min(settings.timeout_s, 9e9) * 1e9)
-    if world.comm is not None:
-        _core.lib.sm_exit_arm(fabric.pe, call, limit)
-    checked = settings.check_symmetry
-    fabric.bind(True, *(fingerprint(text) if checked else 0 for text in ("barrier_all()", "sync_all()")))
+    fabric.start(settings, world.comm is not None)
     return pe
 
 
@@ -242,10 +246,10 @@ def finalize() -> None:
     communication afterwards raises StateError, until the next init. Matches the innermost init.
     OpenSHMEM 1.6, 9.1 (shmem_finalize).
     """
-    global _current, _ended
-    pe = _current
+    process = _here
+    pe = process.current
     if pe is None:
-        if _ended is None:
+        if process.ended is None:
             raise StateError("finalize before init")
         return
     if pe.starts > 1:
@@ -257,21 +261,19 @@ def finalize() -> None:
         stream.close()
     contexts.end(pe, pe.contexts)
     barriers.collective(pe, FINALIZE)
-    sys.stderr.write(pe.leaks())
+    pe.world.tell_leaks(pe.leaks())
     pe.fabric.close()
-    if pe.world.comm is not None:
-        pe.fabric.lib.sm_exit_state(2)
-    _current, _ended = None, pe
+    process.current, process.ended = None, pe
 
 
 def initialized() -> bool:
     """Whether shmem runs on this PE (between init and finalize)."""
-    return _current is not None
+    return _here.current is not None
 
 
 def query_initialized() -> bool:
     """As `initialized`, under the name of OpenSHMEM 1.6, 9.1 (shmem_query_initialized). Callable at any time."""
-    return _current is not None
+    return _here.current is not None
 
 
 def my_pe() -> int:
@@ -322,7 +324,7 @@ def global_exit(status: int = 0) -> NoReturn:
     Raises ArgumentError for a status that is no integer; then the job goes on.
     OpenSHMEM 1.6, 9.1 (shmem_global_exit).
     """
-    pe = _current or _ended
+    pe = _here.current or _here.ended
     try:
         code = operator.index(status)
     except TypeError:

@@ -14,7 +14,7 @@ from .errors import ArgumentError, DtypeError
 from .front import fronted
 from .memory import free
 from .ordering import check_context
-from .records import Amo, Op, record
+from .records import NBI, Amo, Op, record
 from .rma import gathered, reach, submit_put
 from .runtime import PE, current
 from .views import Array, address_of, blocks, check_array, check_target, count, scalar_bits, symmetric, word_at
@@ -42,8 +42,9 @@ def _signal_offset(pe: PE, signal: Array) -> int:
 
 
 def _put_signal(
-    target: Array, source: Array, pe: int, signal: Array, value: object, sigop: object, size: object, ctx: object
-) -> None:
+    target: Array, source: Array, pe: int, signal: Array, value: object, sigop: object, size: object, ctx: object,
+    flags: int = 0,
+) -> None:  # fmt: skip
     here = current()
     q, there, how = check_context(ctx), reach(here, pe, ctx), signal_op(sigop)
     to, what = check_array(target, "target", here.me), check_array(source, "source", here.me)
@@ -59,7 +60,8 @@ def _put_signal(
     if at.count == 1:
         packed = gathered(what, n)
         op = record(
-            Op.PUT_SIGNAL, pe=there, dst=at.offset, src=address_of(packed), n=at.block, aux=word, value=bits, flags=how
+            Op.PUT_SIGNAL, pe=there, dst=at.offset, src=address_of(packed), n=at.block, aux=word, value=bits,
+            flags=how | (flags if packed is what else 0),
         )  # fmt: skip
         here.fabric.submit(q, op)
         return
@@ -100,7 +102,7 @@ def put_signal_nbi(
 ) -> None:  # fmt: skip
     """As `put_signal`, nonblocking: source may be reused only after `quiet`. OpenSHMEM 1.6, 9.8
     (shmem_put_signal_nbi)."""
-    _put_signal(target, source, pe, signal, value, sigop, size, ctx)
+    _put_signal(target, source, pe, signal, value, sigop, size, ctx, NBI)
 
 
 def _signal(signal: Array, value: object, pe: int, ctx: object, how: SIGNAL) -> None:

@@ -113,17 +113,13 @@ def wait_word(pe: PE, word: npt.NDArray[np.generic], cmp: object, value: object,
     until(pe, lambda s: pe.fabric.wait(condition, s)[0], awaited, lambda: word.reshape(-1)[0].item(), timeout)
 
 
-SPIN_S = 50e-6
-
-
 def spin() -> None:
     """One turn of a program's own polling loop: lets the other PEs and threads run for a moment (50 us). Ours.
 
     A loop that calls it between two looks (`shmem.test`, a plain load of a view) burns no core. On return: nothing is
     promised.
     """
-    current()
-    time.sleep(SPIN_S)
+    current().fabric.spin()
 
 
 @fronted

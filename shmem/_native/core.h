@@ -35,7 +35,7 @@ enum {                                      /* elements that a reduction knows *
     SM_E_C64, SM_E_C128, SM_E_CLONG, SM_E_BF16, SM_E_F16
 };
 #define SM_STREAMING 0x80                   /* flag of put, get and copy records: bypass the cache */
-#define SM_NBI 0x40                         /* flag of get and AMO records: the result is there after a quiet */
+#define SM_NBI 0x40                         /* flag of put, get and AMO records: source and result are used until a quiet */
 
 /* `sleepers` counts those that sleep on `seq`, and SM_MANY for each that awaits words of several buckets and sleeps on
  * the header's `many`. */

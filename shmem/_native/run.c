@@ -78,7 +78,8 @@ int sm_run(sm_pe *p, int q, sm_op *ops, int64_t n, int64_t *done, int64_t timeou
         case SM_GET_STRIDED: run_strided(p, op); break;
         case SM_AMO: run_amo(p, op); break;
         case SM_PUT_SIGNAL:
-            sm_put_signal(p, op->pe, op->dst, (const void *)(uintptr_t)op->src, op->n, op->aux, op->value, op->flags);
+            sm_put_signal(p, op->pe, op->dst, (const void *)(uintptr_t)op->src, op->n, op->aux, op->value,
+                          op->flags & ~SM_NBI);
             break;
         case SM_FENCE: sm_fence(p); break;
         case SM_QUIET: sm_complete(p, q); break;

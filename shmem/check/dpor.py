@@ -12,49 +12,21 @@ with no load.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from ..delivery.facts import Touch, causes, touches
-from ..delivery.requests import Act, Event
-from .eager import Found
-from .litmus.run import Move, Run
-
-
-@dataclass
-class Facts:
-    """What a search knows of a move."""
-
-    move: Move
-    touches: tuple[Touch, ...]
-    needs: tuple[object, ...]
-    locks: bool = False  # it keeps others of its kind out
-    unlocks: bool = False  # until this
-
-    def conflicts(self, other: Facts) -> bool:
-        """Whether the order of the two can be seen."""
-        return any(mine.conflicts(its) for mine in self.touches for its in other.touches)
-
-
-def facts_of(run: Run, move: Move) -> Facts:
-    """What is known of a move in a state."""
-    if isinstance(move, Event):
-        posted = ("posted", move.key)
-        needs = (posted, ("rung", move.key), *causes(run.machine, move))
-        split = run.machine.known[move.key].split
-        return Facts(move, touches(run.machine, move), needs, move.act is Act.FETCH, split and move.act is Act.PLACE)
-    step = run.step(move)
-    assert step is not None
-    return Facts(move, step.touches(run), tuple(step.needs(run)))
+from ..delivery.facts import Facts, Move
+from ..delivery.requests import Event
+from .found import Found
+from .system import System, Trail
 
 
 @dataclass
 class Node:
     """A state on the path, and what is still to be tried there."""
 
-    run: Run
     sleep: dict[Move, Facts]
-    enabled: list[Move] = field(default_factory=list)
-    blocked: list[Facts] = field(default_factory=list)
+    enabled: list[Move]
     todo: list[Move] = field(default_factory=list)
     done: set[Move] = field(default_factory=set)
     # of the step taken from here:
@@ -66,16 +38,16 @@ class Node:
 class Search:
     """One exhaustive search."""
 
-    def __init__(self, first: Run, *, sleep: bool = True, states_max: int = 2_000_000) -> None:
+    def __init__(self, start: Callable[[], System], *, sleep: bool = True, states_max: int = 2_000_000) -> None:
         self.found = Found()
         self.with_sleep = sleep
         self.states_max = states_max
         self.path: list[Node] = []
-        self.first = first
+        self.trail = Trail(start)
 
     def run(self) -> Found:
         """Explores everything, unless a bound is met."""
-        self._enter(self.first, {})
+        self._enter({})
         while self.path:
             node = self.path[-1]
             if not self._advance(node):
@@ -88,24 +60,21 @@ class Search:
             elif self.found.states > self.states_max:
                 self.found.complete = False
                 break
+        self.trail.close()
         return self.found
 
-    def _enter(self, run: Run, sleep: dict[Move, Facts]) -> None:
-        """Puts a state on the path, with the one move that is tried first."""
-        node = Node(run, sleep)
+    def _enter(self, sleep: dict[Move, Facts]) -> None:
+        """Puts the state of the trail on the path, with the one move that is tried first."""
+        system = self.trail.here()
+        node = Node(sleep, system.moves())
         self.found.states += 1
-        node.enabled = run.moves()
         self.path.append(node)
         if not node.enabled:
-            self.found.end(run.outcome())
+            self.found.end(system.outcome())
         awake = [move for move in node.enabled if move not in sleep]
         if awake:
             node.todo.append(awake[0])
-        for pe in range(run.test.pes):
-            step = run.step(pe)
-            if step is not None and pe not in node.enabled:
-                node.blocked.append(facts_of(run, pe))
-        for facts in node.blocked:
+        for facts in system.blocked():
             self._races(facts, len(self.path) - 1)
 
     def _advance(self, node: Node) -> bool:
@@ -115,16 +84,15 @@ class Search:
             if move in node.done or move in node.sleep:
                 continue
             node.done.add(move)
-            node.facts = facts_of(node.run, move)
             at = len(self.path) - 1
+            self.trail.back(at)
+            node.facts = self.trail.here().facts(move)
             node.before = 1 << at | self._ordered(node.facts, at) | self._races(node.facts, at)
-            after = node.run.copy()
-            after.perform(move)
-            node.gives = (move,) if isinstance(move, Event) else gives(node.run, after, move)
+            node.gives = self.trail.forward(move)
             sleep = {
                 other: facts for other, facts in node.sleep.items() if other != move and not facts.conflicts(node.facts)
             }
-            self._enter(after, sleep)
+            self._enter(sleep)
             return True
         return False
 
@@ -172,20 +140,3 @@ class Search:
         if any(move in node.done or move in node.todo or move in node.sleep for move in firsts):
             return
         node.todo += [move for move in firsts if move in node.enabled][:1]
-
-
-def gives(before: Run, after: Run, pe: int) -> tuple[object, ...]:
-    """What a PE's step makes possible: requests posted and rung, arrivals, messages."""
-    found: list[object] = [("posted", key) for key in after.machine.known if key not in before.machine.known]
-    for key, request in after.machine.flight.items():
-        old = before.machine.flight.get(key)
-        if request.rung and (old is None or not old.rung):
-            found.append(("rung", key))
-    for team, counts in after.visits.items():
-        mine = counts[team.index(pe)] if pe in team else 0
-        if mine and mine != before.visits.get(team, [0] * len(team))[team.index(pe)]:
-            found.append(("arrived", team, pe, mine))
-    for pair, count in after.told.items():
-        if count > before.told.get(pair, 0):
-            found.append(("told", pair))
-    return tuple(found)

@@ -1,11 +1,18 @@
-"""What a search has to know of an event: the bytes it reads or changes, and the events that make it possible."""
+"""What a search has to know of a move: the bytes it reads or changes, and what makes it possible.
+
+A move is an event of the delivery or a step of a task.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from .machine import Machine, updated
 from .requests import Act, Event, Kind, Place, Stage
+
+Move = Any  # hashable, and the same in every run: the number of a task, or an `Event`
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,3 +104,41 @@ def causes(machine: Machine, event: Event) -> list[Event]:
         found += [Event(each.key, Act.RETIRE, 0) for each in same if each.key < request.key]
         found.append(Event(event.key, Act.GIVE_UP, 0))
     return found
+
+
+@dataclass(slots=True)
+class Facts:
+    """What a search knows of a move."""
+
+    move: Move
+    touches: tuple[Touch, ...]
+    needs: tuple[object, ...]  # of what earlier moves made possible: what it could not do without
+    locks: bool = False  # it keeps others of its kind out
+    unlocks: bool = False  # until this
+
+    def conflicts(self, other: Facts) -> bool:
+        """Whether the order of the two can be seen."""
+        return any(mine.conflicts(its) for mine in self.touches for its in other.touches)
+
+
+def event_facts(machine: Machine, event: Event) -> Facts:
+    """What is known of an enabled event."""
+    needs = (("posted", event.key), ("rung", event.key), *causes(machine, event))
+    split = machine.known[event.key].split
+    return Facts(event, touches(machine, event), needs, event.act is Act.FETCH, split and event.act is Act.PLACE)
+
+
+def completed(
+    machine: Machine, pe: int, queue: Hashable, target: int | None,
+    stage: Stage = Stage.ANSWERED, kinds: Sequence[Kind] = tuple(Kind),
+) -> list[Event]:  # fmt: skip
+    """The events without which a completion of what a PE posted on a queue (to a PE) would not be over; its own stores
+    count as well."""
+    reached = not machine.profile.engine_scoped or target is not None
+    return [
+        event
+        for each in machine.known.values()
+        if each.pe == pe and each.kind in kinds
+        and (each.kind is Kind.STORE or (reached and each.queue == queue and target in (None, each.target)))
+        for event in each.events(stage)
+    ]  # fmt: skip

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
+from mmap import mmap
 
 from ..errors import ArgumentError
 from .profiles import Profile
@@ -37,7 +38,7 @@ class Memory:
     """The bytes of all spaces: a PE's heap under its number, private ones under what they were made with."""
 
     def __init__(self) -> None:
-        self.spaces: dict[Space, bytearray] = {}
+        self.spaces: dict[Space, bytearray | mmap] = {}
 
     def read(self, place: Place) -> bytes:
         """The bytes at a place."""
@@ -50,7 +51,7 @@ class Memory:
     def copy(self) -> Memory:
         """The same bytes, apart."""
         other = Memory()
-        other.spaces = {space: bytearray(data) for space, data in self.spaces.items()}
+        other.spaces = {space: bytearray(data[:]) for space, data in self.spaces.items()}
         return other
 
 
@@ -154,13 +155,15 @@ class Machine:
         self._end(request)
 
     def pending(self, pe: int, queue: Hashable | None, target: int | None = None) -> list[Request]:
-        """What `quiet` on a queue waits for: what has not had its whole effect, own stores included."""
+        """What `quiet` on a queue (of the requests to `target`) waits for: what has not had its whole effect, own
+        stores included. Where fences miss the queues, a quiet of all targets waits for stores only."""
+        missed = self.profile.engine_scoped and target is None
         return [
             each
             for each in self.flight.values()
             if each.pe == pe
             and not each.reached(Stage.ANSWERED)
-            and (each.kind is Kind.STORE or (each.queue == queue and target in (None, each.target)))
+            and (each.kind is Kind.STORE or (not missed and each.queue == queue and target in (None, each.target)))
         ]
 
     def fence(self, pe: int, queue: Hashable) -> None:
@@ -344,7 +347,7 @@ class Machine:
     def digest(self) -> tuple[object, ...]:
         """All that can still matter, as a hashable value."""
         return (
-            tuple((space, bytes(data)) for space, data in self.memory.spaces.items()),
+            tuple((space, bytes(data[:])) for space, data in self.memory.spaces.items()),
             tuple(sorted((key, each.digest()) for key, each in self.flight.items())),
             tuple((cq, tuple(told)) for cq, told in sorted(self.completions.items(), key=repr)),
             tuple((name, queue.digest()) for name, queue in self.queue_pairs.items()),

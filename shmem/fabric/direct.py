@@ -6,6 +6,7 @@ returns, so `fence` and `complete` only order stores on weakly ordered CPUs and 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -14,16 +15,25 @@ import numpy.typing as npt
 
 from ..enums import CMP, SIGNAL
 from ..errors import ContextError
-from ..records import Conditions, Records
+from ..records import FINALIZE, Conditions, Records, fingerprint
 from .interface import Caps, Counter, Fabric, Level, Members, Status
 
+SPIN_S = 50e-6
 FOREVER_S = 9e9  # what C takes as "no limit"
 CONTEXTS = 64  # besides the default one
+ISA = {"auto": 0, "portable": 1, "avx2": 2, "neon": 3}
 
 
 def nanoseconds(timeout_s: float) -> int:
     """A timeout in seconds as C takes it."""
     return int(max(0.0, min(timeout_s, FOREVER_S)) * 1e9)
+
+
+def head_bytes() -> int:
+    """What a segment has before its heap."""
+    from .._native import _core
+
+    return int(_core.lib.sm_head_bytes())
 
 
 class DirectHeap:
@@ -41,6 +51,18 @@ class DirectHeap:
         """The heap of a PE; from now on its waiters look at their words every millisecond."""
         self._fabric.lib.sm_set_viewed(self._fabric.pe, pe)
         return self._starts[pe]
+
+    def seen(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Plain arrays."""
+        return array
+
+    def fill(self, offset: int, nbytes: int, value: int) -> None:
+        """Sets all bytes of a part."""
+        self.memory[offset : offset + nbytes] = value
+
+    def move(self, target: int, source: int, nbytes: int) -> None:
+        """Copies a part into another."""
+        self.memory[target : target + nbytes] = self.memory[source : source + nbytes]
 
 
 class NativeJob:
@@ -98,21 +120,21 @@ class DirectFabric:
     pe: Any  # the core's view of the job
 
     def __init__(
-        self, me: int, n: int, window: Callable[[int], tuple[list[int], object]], cores: int, survive: bool, isa: int
+        self, me: int, n: int, window: Callable[[int], tuple[list[int], object]], cores: int, survive: bool, isa: str
     ) -> None:
         from .._native import _core, _hot
 
         self.lib: Any = _core.lib
         self.ffi: Any = _core.ffi
         self.hot: Any = _hot
-        self.me, self.n, self.isa = me, n, isa
+        self.me, self.n, self.isa = me, n, ISA[isa]
         self.caps = Caps(whole=8, in_order=True, wakes=True, clock="monotonic", peer_stores=lambda pe: True)
         self._window, self._cores, self._survive = window, cores, survive
         self._queues = list(range(CONTEXTS, 0, -1))  # free ones, the lowest last
         self.inner = CONTEXTS + 1
         self.frees = 0
         self.meet_bytes = 1 << 11 if n <= cores else 1 << 15  # with more PEs than cores a barrier means sleeping
-        self.lib.sm_select_isa(isa)
+        self.lib.sm_select_isa(self.isa)
 
     def attach(self, nbytes: int) -> DirectHeap:
         """One window for all PEs of the host; its memory lives as long as the process."""
@@ -125,6 +147,15 @@ class DirectFabric:
         self.heap = DirectHeap(self, segments, nbytes)
         self.lib.sm_announce(self.pe)
         return self.heap
+
+    def start(self, settings: Settings, in_job: bool) -> None:
+        """Binds the C fronts, and tells the exit handler of a job how it ends."""
+        checked = settings.check_symmetry
+        if in_job:
+            limit = nanoseconds(settings.timeout_s)
+            self.lib.sm_exit_arm(self.pe, fingerprint(FINALIZE) if checked else 0, limit)
+        self._in_job = in_job
+        self.bind(True, *(fingerprint(text) if checked else 0 for text in ("barrier_all()", "sync_all()")))
 
     def bind(self, on: bool, barrier_all: int = 0, sync_all: int = 0) -> None:
         """Lets the C fronts of the hot calls work on this PE, or stops them. Takes the fingerprints of two of them."""
@@ -249,7 +280,24 @@ class DirectFabric:
     def close(self) -> None:
         """The C fronts stop; windows and tables stay, since arrays and the exit handler use them."""
         self.bind(False)
+        if self._in_job:
+            self.lib.sm_exit_state(2)
+
+    def leave_dead(self) -> None:
+        """Survive mode: marks this PE dead for the others; no MPI call follows."""
+        self.lib.sm_set_alive(self.pe, 3)
+        self.lib.sm_exit_state(3)
+
+    def say_at_exit(self, text: str) -> None:
+        """What the exit handler prints if the program ends well."""
+        self.lib.sm_exit_say(text.encode())
+
+    def spin(self) -> None:
+        """Sleeps for a moment."""
+        time.sleep(SPIN_S)
 
 
 if TYPE_CHECKING:
+    from ..config import Settings
+
     _conforms: type[Fabric] = DirectFabric

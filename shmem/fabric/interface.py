@@ -11,12 +11,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from ..records import Conditions, Records
+
+if TYPE_CHECKING:
+    from ..config import Settings
 
 Counter = npt.NDArray[np.int64]  # of one element
 
@@ -70,6 +73,15 @@ class Heap(Protocol):
         """The address of the heap of a PE in this process, None where loads and stores do not reach. From then on its
         waiters expect stores that wake nobody."""
 
+    def seen(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """An array over the heap of a PE as programs get it: itself, or one whose accesses are noticed."""
+
+    def fill(self, offset: int, nbytes: int, value: int) -> None:
+        """Sets all bytes of a part to one value."""
+
+    def move(self, target: int, source: int, nbytes: int) -> None:
+        """Copies a part into another, apart from it."""
+
 
 class Job(Protocol):
     """Records that a stream runs, or has run."""
@@ -105,6 +117,7 @@ class Fabric(Protocol):
     inner: int  # the queue of the collectives, which complete nothing of the program's contexts
     meet_bytes: int  # copying so many bytes takes about as long as a barrier
     frees: int  # how often a block of the heap was given back
+    bulk_bytes: int  # from so many on, the copies of a batch bypass the cache
 
     def attach(self, nbytes: int) -> Heap:
         """Gives every PE a heap of `nbytes`, zero and not touched. Collective; once, before anything else."""
@@ -169,6 +182,30 @@ class Fabric(Protocol):
 
     def shown(self, pe: int, slot: int) -> int:
         """The word that a member of a slot's team shows."""
+
+    def start(self, settings: Settings, in_job: bool) -> None:
+        """Everything is attached: calls may come. in_job: other processes are to be told how this one ends."""
+
+    def mark_live(self, offset: int, nbytes: int, live: bool) -> None:
+        """A part of the heap was allocated, or freed."""
+
+    def dead(self, *, look: bool) -> list[int]:
+        """The PEs known to be dead; with `look` after looking at every process."""
+
+    def call_text(self, pe: int) -> Any:
+        """The 512 writable bytes in which a PE shows its collective call after a mismatch."""
+
+    def counts(self) -> dict[str, int]:
+        """Since init, of this PE: what it took to wait; see there."""
+
+    def spin(self) -> None:
+        """One turn of a program's own polling loop."""
+
+    def leave_dead(self) -> None:
+        """Survive mode: marks this PE dead for the others."""
+
+    def say_at_exit(self, text: str) -> None:
+        """What is printed if the program ends well."""
 
     def close(self) -> None:
         """Ends this PE's use of the fabric. Arrays over the heap stay readable."""

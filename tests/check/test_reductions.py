@@ -37,10 +37,10 @@ def profile_for(test: Test, name: str) -> Profile:
 
 def ends(test: Test, profile: Profile) -> tuple[set[object], str]:
     """What the slow oracle sees, and which it was."""
-    plain = eager.search(Run(test, profile), remember=False, states_max=PLAIN_MAX)
+    plain = eager.search(lambda: Run(test, profile), states_max=PLAIN_MAX)
     if plain.complete:
         return set(plain.outcomes), "plain"
-    remembered = eager.search(Run(test, profile), states_max=REMEMBERED_MAX)
+    remembered = eager.search(lambda: Run(test, profile), digest=Run.digest, states_max=REMEMBERED_MAX)
     return set(remembered.outcomes), "remembered" if remembered.complete else ""
 
 
@@ -48,12 +48,12 @@ def compare(test: Test, profile: Profile) -> str:
     """Compares all searches; returns which oracle was used."""
     wanted, oracle = ends(test, profile)
     if oracle == "plain":
-        remembered = eager.search(Run(test, profile), states_max=PLAIN_MAX)
+        remembered = eager.search(lambda: Run(test, profile), digest=Run.digest, states_max=PLAIN_MAX)
         assert remembered.complete
         assert set(remembered.outcomes) == wanted
     if oracle:
         for sleep in (True, False):
-            found = dpor.Search(Run(test, profile), sleep=sleep).run()
+            found = dpor.Search(lambda: Run(test, profile), sleep=sleep).run()
             assert found.complete
             assert set(found.outcomes) == wanted, f"sleep sets: {sleep}"
     return oracle
@@ -78,7 +78,7 @@ COMPLETIONS = {
 def test_completions_order_no_more_than_they_say(what: str, name: str) -> None:
     [test] = parse(f'test C "{what}"\ninit x = 0, y = 0\n{COMPLETIONS[what]}\nverdict {name} allowed\n')
     assert compare(test, NAMED[name])
-    ends = dpor.Search(Run(test, NAMED[name])).run().outcomes
+    ends = dpor.Search(lambda: Run(test, NAMED[name])).run().outcomes
     assert {dict(end.registers[1])["r"] for end in ends} == {0, 1}
 
 

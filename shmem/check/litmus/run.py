@@ -7,14 +7,15 @@ run is data, so that a search can copy it.
 
 from __future__ import annotations
 
+from itertools import islice
+
+from ...delivery.facts import Facts, Move, event_facts
 from ...delivery.machine import Machine, Memory
 from ...delivery.profiles import Profile
 from ...delivery.requests import Event, Key, Place
 from .model import WORD, Layout, Outcome, Step
 from .statements import compiled
 from .syntax import VALUES, Sum, Test, Word
-
-Move = int | Event  # a step of that PE, or a delivery
 
 
 class Run:
@@ -87,22 +88,50 @@ class Run:
         self.at[pe] += 1
         step.run(self)
 
+    # ---- for a search (`check.system`) ----
+
     def moves(self) -> list[Move]:
         """All that may happen next: the PEs that can take a step, and what may be delivered."""
         return [*self.ready(), *self.machine.enabled()]
 
-    def perform(self, move: Move) -> None:
-        """Makes one of the moves."""
+    def facts(self, move: Move) -> Facts:
+        """What is known of a move."""
+        if isinstance(move, Event):
+            return event_facts(self.machine, move)
+        step = self.step(move)
+        assert step is not None
+        return Facts(move, step.touches(self), tuple(step.needs(self)))
+
+    def blocked(self) -> list[Facts]:
+        """The next steps of the PEs that wait."""
+        ready = self.ready()
+        return [self.facts(pe) for pe in range(self.test.pes) if pe not in ready and self.step(pe) is not None]
+
+    def perform(self, move: Move) -> tuple[object, ...]:
+        """Makes one of the moves; returns what it made possible."""
         if isinstance(move, Event):
             self.machine.fire(move)
-        else:
-            self.take(move)
+            return (move,)
+        rung = {key for key, request in self.machine.flight.items() if request.rung}
+        posted, told = len(self.machine.known), dict(self.told)
+        arrived = {team: counts[team.index(move)] for team, counts in self.visits.items() if move in team}
+        self.take(move)
+        found: list[object] = [("posted", key) for key in islice(self.machine.known, posted, None)]
+        found += [("rung", key) for key, each in self.machine.flight.items() if each.rung and key not in rung]
+        for team, counts in self.visits.items():
+            if move in team and (mine := counts[team.index(move)]) != arrived.get(team, 0):
+                found.append(("arrived", team, move, mine))
+        found += [("told", pair) for pair, count in self.told.items() if count > told.get(pair, 0)]
+        return tuple(found)
 
     def outcome(self) -> Outcome:
         """What there is to see at the end: when no PE can go on and nothing is left to deliver."""
         registers = tuple(tuple(sorted(each.items())) for each in self.registers)
-        heaps = tuple(bytes(self.machine.memory.spaces[pe]) for pe in range(self.test.pes))
+        heaps = tuple(bytes(self.machine.memory.spaces[pe][:]) for pe in range(self.test.pes))
         return Outcome(registers, heaps, tuple(pe for pe in range(self.test.pes) if self.step(pe) is not None))
+
+    def close(self) -> None:
+        """Nothing to end."""
 
     # ---- for steps ----
 

@@ -59,7 +59,7 @@ def judge(test: Test, which: str | Profile, states_max: int = STATES_MAX) -> Jud
     expected = test.verdicts.get(chosen.name, "")
     try:
         first = Run(test, chosen)
-        found = Search(first, states_max=states_max).run()
+        found = Search(lambda: Run(test, chosen), states_max=states_max).run()
     except Impossible as error:
         return Judgement(test, chosen.name, expected, Counter(), 0, 0, False, str(error))
     asked = test.outcome

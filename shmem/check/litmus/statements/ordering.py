@@ -23,10 +23,7 @@ class Ordering(Transfers):
 
     def _quiet_of(self, run: Run, target: int | None = None) -> bool:
         """Whether nothing is left that a quiet of this context waits for."""
-        pending = run.machine.pending(self.pe, self.queue, target)
-        if self.profile.engine_scoped and target is None:
-            return not [each for each in pending if each.kind is Kind.STORE]
-        return not pending
+        return not run.machine.pending(self.pe, self.queue, target)
 
     def _fence(self) -> Iterator[Step]:
         yield self._step(lambda run: run.machine.fence(self.pe, self.queue))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from ....delivery.facts import Touch
-from ....delivery.requests import Kind, Place, Request, Stage, Update
+from ....delivery.facts import Touch, completed
+from ....delivery.requests import Event, Kind, Place, Request, Stage, Update
 from ..model import WORD, Impossible, Step
 from ..syntax import Remote, Sum, Word
 from .values import Values, nothing
@@ -64,17 +64,9 @@ class Transfers(Values):
             return {"source": self._buffer(remote)}
         return {"data": run.loaded.pop(self.pe)}
 
-    def _completed(self, run: Run, target: int | None = None, stores: bool = True) -> list[object]:
+    def _completed(self, run: Run, target: int | None = None) -> list[Event]:
         """The events behind a quiet."""
-        mine = (each for each in run.machine.known.values() if each.pe == self.pe)
-        reached = not self.profile.engine_scoped or target is not None
-        return [
-            event
-            for each in mine
-            if (each.kind is Kind.STORE and stores)
-            or (reached and each.queue == self.queue and target in (None, each.target))
-            for event in each.events(Stage.ANSWERED)
-        ]
+        return completed(run.machine, self.pe, self.queue, target)
 
     def _put_like(self, late: bool, signal: bool = False) -> Iterator[Step]:
         statement, pe = self.statement, self.pe

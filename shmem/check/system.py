@@ -1,0 +1,80 @@
+"""What a search explores, and the way through it.
+
+A `System` is anything that has moves and can make one: a litmus test, whose state is data and can be copied, or a
+program whose PEs are tasks, which can only be run again from its start. `Trail` goes forward and back in either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Protocol
+
+from ..delivery.facts import Facts, Move
+
+
+class System(Protocol):
+    """Something with moves. All but `perform` change nothing."""
+
+    def moves(self) -> list[Move]:
+        """What may happen next, in the usual order; nothing at an end."""
+
+    def blocked(self) -> list[Facts]:
+        """The tasks' next steps that may not happen yet."""
+
+    def facts(self, move: Move) -> Facts:
+        """What is known of a move."""
+
+    def perform(self, move: Move) -> tuple[object, ...]:
+        """Makes a move; returns what it made possible, for `Facts.needs`."""
+
+    def outcome(self) -> Hashable:
+        """What there is to see at an end."""
+
+    def copy(self) -> System | None:
+        """The same state, apart; None where there is no copying."""
+
+    def close(self) -> None:
+        """It is not needed any more."""
+
+
+class Trail:
+    """The moves made since a start."""
+
+    def __init__(self, start: Callable[[], System]) -> None:
+        self._start = start
+        self.moves: list[Move] = []
+        self._states = [start()]  # after so many moves; one object where it can't be copied, then at `_at`
+        self._at = 0
+
+    def here(self) -> System:
+        """The system after the moves."""
+        state = self._states[-1]
+        if self._at != len(self.moves):  # gone back without copies: from the start again
+            state.close()
+            state = self._start()
+            for move in self.moves:
+                state.perform(move)
+            self._states = [state] * len(self._states)
+            self._at = len(self.moves)
+        return state
+
+    def forward(self, move: Move) -> tuple[object, ...]:
+        """Makes a move; returns what it made possible."""
+        state = self.here()
+        after = state.copy() or state
+        given = after.perform(move)
+        self.moves.append(move)
+        self._states.append(after)
+        self._at += 1
+        return given
+
+    def back(self, n: int) -> None:
+        """Takes back all moves but the first n."""
+        if n < len(self.moves):
+            copied = self._states[n] is not self._states[n + 1]
+            del self.moves[n:], self._states[n + 1 :]
+            self._at = n if copied else self._at
+
+    def close(self) -> None:
+        """Ends it."""
+        self._states[-1].close()

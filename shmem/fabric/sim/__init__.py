@@ -1,0 +1,9 @@
+"""The `sim` fabric: PEs are tasks of one process, and what is in flight between them is data that a search can see.
+
+`tasks` runs a program's PEs up to what others could see of them, `fabric` turns the calls of `shmem` into such steps,
+`records` interprets operation records over the delivery machine, `local` those that stay inside a PE.
+"""
+
+from .tasks import Job, Program, Step, Task
+
+__all__ = ["Job", "Program", "Step", "Task"]

@@ -1,0 +1,371 @@
+"""The `sim` fabric of one PE: what `shmem` asks of a fabric, as steps of a task and requests for the delivery."""
+
+from __future__ import annotations
+
+import mmap
+import operator
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ... import bootstrap, runtime
+from ...delivery.facts import Touch, completed
+from ...delivery.requests import Kind, Place, Stage
+from ...enums import CMP
+from ...errors import ContextError
+from ...heap import POISON
+from ...memory import caller
+from ...records import REFUSED, Conditions, Records
+from ...records import Kind as Word
+from ..interface import Caps, Counter, Fabric, Level, Members, Status
+from .memory import SimHeap
+from .records import run_record
+from .tasks import Job, Meeting, Step
+
+if TYPE_CHECKING:
+    from .executor import SimExecutor
+
+CONTEXTS = 64  # besides the default one
+COMPARE: dict[int, Callable[[Any, Any], bool]] = {
+    CMP.EQ: operator.eq, CMP.NE: operator.ne, CMP.GT: operator.gt,
+    CMP.LE: operator.le, CMP.LT: operator.lt, CMP.GE: operator.ge,
+}  # fmt: skip
+_WORDS = {Word.I32: (4, True), Word.U32: (4, False), Word.I64: (8, True), Word.U64: (8, False)}
+
+
+class SimWorld(bootstrap.World):
+    """The PEs of a job on `sim`, as one of them sees them."""
+
+    def __init__(self, job: Job, pe: int) -> None:
+        super().__init__(pe, job.program.n, hosts=["sim"] * job.program.n)
+        self.job = job
+
+    def fabric(self, settings: Any, asked: int, given: bool) -> tuple[SimFabric, int]:
+        """A fabric for this PE, and the size of its heap."""
+        return SimFabric(self.job, self.me), -(-asked // bootstrap.PAGE) * bootstrap.PAGE
+
+    def agree(self, what: dict[str, object]) -> None:
+        """Compares with what the PEs that have come gave."""
+        self.job.starts[self.me] = what
+        bootstrap.check_agreed(self.me, list(self.job.starts.values()))
+
+    def tell_leaks(self, text: str) -> None:
+        """Kept for whoever looks."""
+        self.job.leaks.append(text)
+
+    def abort(self, code: int) -> None:
+        """Ends the job, all its PEs."""
+        raise JobExit(code)
+
+
+class JobExit(BaseException):
+    """`global_exit` on `sim`."""
+
+
+def begin(job: Job, pe: int) -> None:
+    """Makes the running task the PE of that number."""
+    runtime.here().world = SimWorld(job, pe)
+    runtime.here().settings = job.program.settings
+
+
+class SimFabric:
+    """One PE's way to the delivery machine of its job."""
+
+    heap: SimHeap
+
+    def __init__(self, job: Job, me: int) -> None:
+        self.job, self.machine, self.profile = job, job.machine, job.program.profile
+        self.me, self.n = me, job.program.n
+        unit = self.profile.unit
+        self.caps = Caps(
+            whole=unit, in_order=self.profile.program_order, wakes=True, clock="virtual", peer_stores=lambda pe: True
+        )
+        self.inner = CONTEXTS + 1
+        self.meet_bytes = 1 << 11
+        self.bulk_bytes = 1 << 62
+        self.frees = 0
+        self.teams: dict[int, tuple[int, ...]] = {0: tuple(range(self.n))}
+        self._queues = list(range(CONTEXTS, 0, -1))
+        self._posted: dict[int, int] = {}  # since the last quiet, by queue
+
+    # ---- start and stop ----
+
+    def attach(self, nbytes: int) -> SimHeap:
+        """Memory of the model, and a buffer of poison behind which it hides."""
+        self.heap = SimHeap(self, nbytes)
+        self.machine.memory.spaces[self.me] = mmap.mmap(-1, nbytes)  # zero, and not touched
+        self.job.heaps[self.me] = self.heap
+        return self.heap
+
+    def start(self, settings: object, in_job: bool) -> None:
+        """Nothing more is needed."""
+
+    def leave_dead(self) -> None:
+        """A PE that fails ends the run."""
+
+    def say_at_exit(self, text: str) -> None:
+        """There is no exit."""
+
+    def close(self) -> None:
+        """Arrays stay readable as long as the job is."""
+
+    def counts(self) -> dict[str, int]:
+        """Nothing sleeps here."""
+        return {}
+
+    def call_text(self, pe: int) -> bytearray:
+        """The 512 bytes in which a PE shows its collective call after a mismatch."""
+        return self.job.texts[pe]
+
+    def dead(self, *, look: bool) -> list[int]:
+        """A PE that fails ends the run."""
+        return []
+
+    def mark_live(self, offset: int, nbytes: int, live: bool) -> None:
+        """Poisons the buffer of a new block, and the memory of one that was freed."""
+        self.frees += not live
+        self.heap.poison(offset, nbytes)
+        if not live:
+            self.store(Place(self.me, offset, offset + nbytes), bytes([POISON]) * nbytes, "free")
+
+    # ---- steps ----
+
+    def do(self, step: Step) -> Any:
+        """A step of this PE; sources of requests in flight that the program has changed are noticed first."""
+        self.heap.follow()
+        return self.job.do(step)
+
+    def load(self, place: Place, what: str) -> bytes:
+        """A plain load of symmetric memory (of another PE: through `ptr`)."""
+        return self.look([place], what)[0]
+
+    def look(self, places: Sequence[Place], what: str) -> list[bytes]:
+        """A plain load of several places in one step."""
+        touches = tuple(Touch(place, False) for place in places)
+
+        def look() -> list[bytes]:
+            return [self.machine.load(self.me, place) for place in places]
+
+        found: list[bytes] = self.do(Step(what, look, touches=lambda: touches))
+        self._looked(list(zip(places, found, strict=True)))
+        return found
+
+    def _looked(self, seen: Sequence[tuple[Place, bytes]]) -> None:
+        """Notes what a plain look has found. A loop that finds the same again and again waits here for a change: it
+        would only go round."""
+        task = self.job.running
+        assert task is not None
+        task.seen.update(seen)
+        line = caller()
+        for place, data in seen:
+            poll = task.polls.setdefault((line, place), [data, 0])
+            poll[1] = poll[1] + 1 if poll[0] == data else 1
+            poll[0] = data
+        if all(task.polls[line, place][1] >= self.job.program.max_polls for place, _ in seen):
+            self.job.unspun.add(line)
+            self._await_change(dict(seen), "a loop that only looks", True)
+
+    def _await_change(self, seen: dict[Place, bytes], what: str, gives_up: bool) -> None:
+        touches = tuple(Touch(place, False) for place in seen)
+
+        def changed() -> bool:
+            return any(self.machine.load(self.me, place) != data for place, data in seen.items())
+
+        self.do(Step(what, lambda: None, changed, lambda: touches, gives_up=gives_up))
+
+    def store(self, place: Place, data: bytes, what: str) -> None:
+        """A plain store to symmetric memory."""
+        if self.profile.stores != "coherent" and place.space == self.me:
+            self.machine.store(self.me, place, data)  # its placement is what others see
+            return
+        silent = self.machine.memory
+        step = Step(
+            what,
+            lambda: self.machine.store(self.me, place, data),
+            touches=lambda: (Touch(place, True, silent.read(place) == data),),
+        )
+        self.do(step)
+
+    def post_name(self, q: int) -> tuple[object, ...]:
+        """The queue of the delivery machine that a context is."""
+        return ("ctx", self.me, q)
+
+    def count(self, q: int) -> None:
+        """Notes that something was posted whose completion the program may not rely on."""
+        self._posted[q] = self._posted.get(q, 0) + 1
+
+    # ---- the interface ----
+
+    def queue(self) -> int:
+        """A queue of the delivery machine."""
+        if not self._queues:
+            raise ContextError(f"{CONTEXTS} contexts exist already: destroy one first", pe=self.me)
+        return self._queues.pop()
+
+    def release(self, q: int) -> None:
+        """It is complete."""
+        self._queues.append(q)
+
+    def pending(self, q: int) -> int:
+        """Records posted since the last quiet."""
+        return self._posted.get(q, 0)
+
+    def submit(
+        self, q: int, ops: Records, start: int = 0, timeout_s: float = 0.0, reached: Counter | None = None
+    ) -> tuple[Status, int]:
+        """Interprets the records one by one."""
+        for i in range(start, len(ops)):
+            if reached is not None:
+                reached[0] = i
+            status = run_record(self, q, ops[i].item(), timeout_s)
+            if status is not Status.OK:
+                return status, i
+        if reached is not None:
+            reached[0] = len(ops)
+        return Status.OK, len(ops)
+
+    def learn(self, name: str, arguments: tuple[object, object, object, object], plan: object) -> None:
+        """There is no native front."""
+
+    def executor(self) -> SimExecutor:
+        """A task of this PE."""
+        from .executor import SimExecutor
+
+        return SimExecutor(self)
+
+    def fence(self, q: int) -> None:
+        """An order between requests: nobody can see it by itself."""
+        self.machine.fence(self.me, self.post_name(q))
+
+    def complete(self, q: int, level: Level, pes: Sequence[int] | None = None) -> None:
+        """Waits for the deliveries that the level tells of."""
+        stage = (Stage.SOURCE, Stage.ANSWERED, Stage.ANSWERED)[level]
+        targets = [None] if pes is None else sorted(set(pes))
+        kinds = (Kind.READ, Kind.ATOMIC) if level is Level.RESULT else tuple(Kind)
+        for target in targets:
+            self.settle(q, stage, target, kinds, f"{level.name.lower()} completion of context {q}")
+        if level is Level.VISIBLE and pes is None:
+            self._posted.pop(q, None)
+
+    def settle(
+        self, q: int, stage: Stage, target: int | None = None, kinds: Sequence[Kind] = tuple(Kind), what: str = "quiet"
+    ) -> None:
+        """Waits until what was posted on a queue has reached a stage, and hands out late results."""
+        name = self.post_name(q)
+
+        def left() -> bool:
+            return any(
+                each.kind in kinds and not each.reached(stage)
+                for each in self.machine.pending(self.me, name, target)
+            )  # fmt: skip
+
+        def ready() -> bool:
+            return not left()
+
+        if left():
+            needs = lambda: completed(self.machine, self.me, name, target, stage, kinds)  # noqa: E731
+            self.do(Step(what, lambda: None, ready, needs=needs))
+        if stage is Stage.ANSWERED:
+            self.heap.hand_out(name, target)
+
+    def _own_stores(self, what: str) -> None:
+        """Waits until the own stores are seen by all."""
+
+        def stores() -> list[Any]:
+            return [each for each in self.machine.pending(self.me, None) if each.kind is Kind.STORE]
+
+        if stores():
+            events = [event for each in stores() for event in each.events(Stage.PLACED)]
+            self.do(Step(what, lambda: None, lambda: not stores(), needs=lambda: events))
+
+    def _words(self, conditions: Conditions) -> list[tuple[Place, Callable[[bytes], bool]]]:
+        """The words of conditions, each with what tells whether its bytes satisfy it."""
+        return [self._condition(*one.item()) for one in conditions]
+
+    def _condition(self, offset: int, bits: int, kind: int, cmp: int) -> tuple[Place, Callable[[bytes], bool]]:
+        width, signed = _WORDS[Word(kind)]
+        wanted = int.from_bytes((bits & (1 << 8 * width) - 1).to_bytes(width, "little"), "little", signed=signed)
+        how = COMPARE[cmp]
+        place = Place(self.me, offset, offset + width)
+        return place, lambda data: how(int.from_bytes(data, "little", signed=signed), wanted)
+
+    def wait(self, any_of: Conditions, timeout_s: float) -> tuple[Status, int]:
+        """A step that may happen once a word satisfies its condition; without time, a look."""
+        if timeout_s <= 0:
+            held = self.test(any_of)
+            return (Status.OK, int(held.argmax())) if held.any() else (Status.TIMEOUT, -1)
+        words = self._words(any_of)
+        touches = tuple(Touch(place, False) for place, _ in words)
+
+        def first() -> int:
+            held = (i for i, (place, holds) in enumerate(words) if holds(self.machine.load(self.me, place)))
+            return next(held, -1)
+
+        return Status.OK, self.do(Step("wait", first, lambda: first() >= 0, lambda: touches))
+
+    def test(self, all_of: Conditions) -> npt.NDArray[np.bool_]:
+        """A load of each word, in one step."""
+        words = self._words(all_of)
+        found = self.look([place for place, _ in words], "test")
+        return np.array([holds(data) for (_, holds), data in zip(words, found, strict=True)], np.bool_)
+
+    def _meeting(self, members: Members) -> Meeting:
+        return self.job.meetings.setdefault((members.slot, members.pes[0]), Meeting())
+
+    def barrier(self, members: Members, call: int, timeout_s: float) -> Status:
+        """Arrives, and waits until all members have."""
+        self._own_stores("barrier: own stores")
+        meeting, team = self._meeting(members), (members.slot, members.pes[0])
+        mine = meeting.entered.get(self.me, 0) + 1
+        meeting.entered[self.me] = mine
+        meeting.calls[self.me, mine] = call
+        self.job.give(("arrived", team, self.me, mine))
+
+        def ready() -> bool:
+            return all(meeting.entered.get(pe, 0) >= mine for pe in members.pes)
+
+        if len(members.pes) > 1:
+            needs = [("arrived", team, pe, mine) for pe in members.pes]
+            self.do(Step("barrier", lambda: None, ready, needs=lambda: needs))
+        calls = {meeting.calls[pe, mine] for pe in members.pes} - {0}
+        return Status.MISMATCH if len(calls) > 1 or REFUSED in calls else Status.OK
+
+    def entered(self, pe: int, slot: int) -> int:
+        """How many barriers of a slot a PE has entered."""
+        return max((m.entered.get(pe, 0) for (s, _), m in self.job.meetings.items() if s == slot), default=0)
+
+    def rounds(self, members: Members) -> int:
+        """How many barriers of these members are complete."""
+        entered = self._meeting(members).entered
+        return min(entered.get(pe, 0) for pe in members.pes)
+
+    def unfinished(self, slot: int) -> int | None:
+        """A wait here is never left half way."""
+        return None
+
+    def team(self, members: Members) -> None:
+        """Notes who the members of a slot are."""
+        self.teams[members.slot] = members.pes
+        self.job.notes.pop((self.me, members.slot), None)
+
+    def show(self, slot: int, value: int) -> None:
+        """A word beside the heap."""
+        self.job.notes[self.me, slot] = value
+
+    def shown(self, pe: int, slot: int) -> int:
+        """That word of another PE; a barrier lies between."""
+        return self.job.notes.get((pe, slot), 0)
+
+    def spin(self) -> None:
+        """Waits until a byte that this task has looked at since its last call changes."""
+        task = self.job.running
+        assert task is not None
+        seen, task.seen = task.seen, {}
+        task.polls.clear()
+        if seen:
+            self._await_change(seen, "spin", False)
+
+
+_conforms: type[Fabric] = SimFabric

@@ -1,0 +1,103 @@
+"""Lines on `sim`: a message is one WRITE (one a line where lines lie apart), and a reader takes cell after cell.
+
+`framing` says in plain Python what lines are; here its polling loops are waits, so that no state is spent on a look
+that finds nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...delivery.facts import Touch
+from ...delivery.requests import Kind, Place
+from ...framing import cut_of, flag_places, flagged_cells, pack_lines, payload_of, piece_cells, read_lines
+from ...layout import CELL, Layout, Reader, by_address
+from ..interface import Status
+from .tasks import Step
+
+if TYPE_CHECKING:
+    from .fabric import SimFabric
+    from .records import Fields
+
+
+def put(fabric: SimFabric, q: int, op: Fields, post: Callable[..., Any]) -> None:
+    """Posts the lines of a payload, which is read at once."""
+    layout = by_address(op.aux)
+    payload = np.frombuffer(fabric.heap.read(op.src, op.n), np.uint8)
+    span = layout.span(op.n, op.cond)
+    image = np.zeros(span, np.uint8)
+    pack_lines(image, payload, layout, op.value, op.cond)
+    apart = layout.step > layout.line
+    for first in range(0, span, layout.step if apart else max(span, 1)):
+        data = image[first : first + layout.line if apart else span].tobytes()
+        post(fabric, q, Kind.WRITE, op.pe, (op.dst + first, op.dst + first + len(data)), data=data)
+
+
+def poll(fabric: SimFabric, op: Fields, timeout_s: float) -> Status:
+    """Takes a payload out of lines by the layout's reader rule; TIMEOUT if it may not wait and a flag is missing."""
+    layout = by_address(op.aux)
+    reader = _Reader(fabric, layout, op.src, op.value, op.n)
+    found = reader.once() if timeout_s <= 0 or layout.reader is Reader.SINGLE_PASS else reader.waiting()
+    if found is None:
+        return Status.TIMEOUT
+    fabric.heap.write(op.dst, found)
+    return Status.OK
+
+
+class _Reader:
+    """One message to be read."""
+
+    def __init__(self, fabric: SimFabric, layout: Layout, offset: int, flag: int, nbytes: int) -> None:
+        self.fabric, self.layout, self.offset, self.flag, self.nbytes = fabric, layout, offset, flag, nbytes
+
+    def _cell(self, at: int) -> Place:
+        return Place(self.fabric.me, self.offset + at, self.offset + at + CELL)
+
+    def once(self) -> bytes | None:
+        """Looks at each line once."""
+
+        def load(at: int, acquire: bool) -> int:
+            return int.from_bytes(self.fabric.load(self._cell(at), "load of a cell"), "little")
+
+        return read_lines(load, self.layout, self.flag, self.nbytes, lambda: False)
+
+    def waiting(self) -> bytes:
+        """Waits for the flags line by line, a group at a time, then loads what the reader rule says."""
+        layout, parts = self.layout, []
+        count = layout.lines(self.nbytes)
+        group = layout.group or max(count, 1)
+        for first in range(0, count, group):
+            lines = range(first, min(first + group, count))
+            seen = [self._flags(i) for i in lines]
+            for i, line in zip(lines, seen, strict=True):
+                cut = cut_of(layout, self.nbytes, i)
+                if layout.reader is not Reader.SAME_LOAD:
+                    for at in piece_cells(layout, cut):
+                        line[at : at + CELL] = self.fabric.load(self._cell(i * layout.step + at), "load of a cell")
+                parts.append(payload_of(bytes(line), layout, cut))
+        return b"".join(parts)[: self.nbytes]
+
+    def _flags(self, i: int) -> bytearray:
+        """Waits until the flags of a line are all there; returns the line with the cells that hold them."""
+        layout, machine, me = self.layout, self.fabric.machine, self.fabric.me
+        cut = cut_of(layout, self.nbytes, i)
+        flags, cells = flag_places(layout, cut), flagged_cells(layout, cut)
+        wanted = self.flag.to_bytes(layout.flag_bytes, "little")
+        places = [(at, self._cell(i * layout.step + at)) for at in cells]
+
+        def line() -> bytearray:
+            found = bytearray(layout.line - cut)
+            for at, place in places:
+                found[at : at + CELL] = machine.load(me, place)
+            return found
+
+        def there() -> bool:
+            now = line()
+            return all(now[at : at + size] == wanted for at, size in flags)
+
+        touches = tuple(Touch(place, False) for _, place in places)
+        what = f"flag {self.flag} in line {i} of {layout.name}"
+        return self.fabric.do(Step(what, line, there, lambda: touches))  # type: ignore[no-any-return]

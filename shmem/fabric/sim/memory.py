@@ -1,0 +1,161 @@
+"""The symmetric memory of a PE on `sim`: addresses that lead to poison, and the bytes of the model behind them.
+
+Arrays lie over a buffer that holds nothing but poison; what a program loads and stores goes to the delivery machine.
+Private memory is the program's own: a request reads it late from a copy, which follows the original until then, and
+what a get brings is handed out when it is complete.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...delivery.facts import Touch
+from ...delivery.requests import Key, Place
+from ...heap import POISON
+from .tasks import Step
+
+if TYPE_CHECKING:
+    from .fabric import SimFabric
+
+
+@dataclass
+class Late:
+    """Private memory that a request in flight reads or writes."""
+
+    key: Key
+    place: Place  # of the copy
+    address: int
+
+
+class SimHeap:
+    """The memory of one PE."""
+
+    def __init__(self, fabric: SimFabric, nbytes: int) -> None:
+        self._fabric = fabric
+        self._buffer = mmap.mmap(-1, nbytes)
+        self.memory: npt.NDArray[np.uint8] = np.frombuffer(self._buffer, np.uint8)
+        self.base = int(self.memory.__array_interface__["data"][0])
+        self.nbytes = nbytes
+        self._sources: list[Late] = []
+        self._results: list[Late] = []
+        self._spaces = 0
+
+    def peer(self, pe: int) -> int:
+        """Where the poison of another PE is."""
+        heap: SimHeap = self._fabric.job.heaps[pe]
+        return heap.base
+
+    def poison(self, offset: int, nbytes: int) -> None:
+        """Fills the buffer of a block."""
+        self.memory[offset : offset + nbytes] = POISON
+
+    def seen(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """The array as programs get it: every access is noticed."""
+        from ...tracked import track
+
+        seen: npt.NDArray[Any] = track(array, self)
+        return seen
+
+    # ---- what tracked arrays and records ask for ----
+
+    def find(self, address: int, nbytes: int) -> Place | None:
+        """The symmetric memory at an address, None where it is private."""
+        for pe, heap in self._fabric.job.heaps.items():
+            if heap.base <= address and address + nbytes <= heap.base + heap.nbytes:
+                return Place(pe, address - heap.base, address - heap.base + nbytes)
+        return None
+
+    def load(self, ranges: Sequence[tuple[int, int]]) -> bytes:
+        """The bytes of some ranges (address, bytes) of symmetric memory, one after the other, in one step."""
+        places = [place for at, nbytes in ranges if (place := self.find(at, nbytes))]
+        return b"".join(self._fabric.look(places, "load"))
+
+    def store(self, ranges: Sequence[tuple[int, int]], data: bytes) -> None:
+        """Stores bytes to some ranges of symmetric memory."""
+        done = 0
+        for at, nbytes in ranges:
+            if place := self.find(at, nbytes):
+                self._fabric.store(place, data[done : done + nbytes], "store")
+            done += nbytes
+
+    def fill(self, offset: int, nbytes: int, value: int) -> None:
+        """Sets all bytes of a part of the own heap."""
+        self._fabric.store(Place(self._fabric.me, offset, offset + nbytes), bytes([value]) * nbytes, "fill")
+
+    def move(self, target: int, source: int, nbytes: int) -> None:
+        """Copies a part of the own heap into another."""
+        me = self._fabric.me
+        data = self._fabric.load(Place(me, source, source + nbytes), "copy")
+        self._fabric.store(Place(me, target, target + nbytes), data, "copy")
+
+    def read(self, address: int, nbytes: int) -> bytes:
+        """The bytes at any address: symmetric ones by a step."""
+        place = self.find(address, nbytes)
+        return ctypes.string_at(address, nbytes) if place is None else self._fabric.load(place, "load")
+
+    def write(self, address: int, data: bytes) -> None:
+        """Changes the bytes at any address: symmetric ones by a step."""
+        place = self.find(address, len(data))
+        if place is None:
+            ctypes.memmove(address, data, len(data))
+        else:
+            self._fabric.store(place, data, "store")
+
+    # ---- private memory of requests in flight ----
+
+    def _space(self, data: bytes) -> Place:
+        self._spaces += 1
+        space: Hashable = ("private", self._fabric.me, self._spaces)
+        self._fabric.machine.memory.spaces[space] = bytearray(data)
+        return Place(space, 0, len(data))
+
+    def source(self, key: Key, address: int, nbytes: int) -> Place:
+        """Where a request finds its source when it reads it."""
+        if place := self.find(address, nbytes):
+            return place
+        copy = self._space(ctypes.string_at(address, nbytes))
+        self._sources.append(Late(key, copy, address))
+        return copy
+
+    def result(self, key: Key, address: int, nbytes: int) -> Place:
+        """Where a request leaves its result. Private memory holds poison until it is handed out."""
+        if place := self.find(address, nbytes):
+            return place
+        ctypes.memset(address, POISON, nbytes)
+        place = self._space(bytes([POISON]) * nbytes)
+        self._results.append(Late(key, place, address))
+        return place
+
+    def hand_out(self, queue: Hashable, target: int | None) -> None:
+        """Gives the program what requests on a queue (to a PE) have brought: they are complete."""
+        left = []
+        for late in self._results:
+            request = self._fabric.machine.known[late.key]
+            if request.queue == queue and target in (None, request.target):
+                ctypes.memmove(late.address, self._fabric.machine.memory.read(late.place), late.place.hi)
+                del self._fabric.machine.memory.spaces[late.place.space]
+            else:
+                left.append(late)
+        self._results = left
+
+    def follow(self) -> None:
+        """Sources that the program has changed since it last did anything: from here on requests may read them so."""
+        machine = self._fabric.machine
+        self._sources = [late for late in self._sources if not machine.known[late.key].read]
+        for late in self._sources:
+            now = ctypes.string_at(late.address, late.place.hi)
+            if now != machine.memory.read(late.place):
+                self._fabric.job.do(
+                    Step(
+                        "a source changes",
+                        lambda place=late.place, now=now: machine.memory.write(place, now),  # type: ignore[misc]
+                        touches=lambda place=late.place: (Touch(place, True),),  # type: ignore[misc]
+                    )
+                )

@@ -1,0 +1,281 @@
+"""One run of a program on `sim`: its PEs as tasks, of which one at a time goes on, and the delivery between them.
+
+A task runs until it is about to do something that another could see, or has to wait: it hands that over as a `Step` and
+rests. The job makes the step when it is told to, and lets the task run on to its next one. Who tells it (a search, a
+seed) is no affair of this module. What a task does between two steps (posting requests, arriving at barriers, private
+work) commutes with all that others do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from greenlet import GreenletExit, getcurrent, greenlet
+
+from ... import runtime
+from ...delivery.facts import Facts, Move, Touch, event_facts
+from ...delivery.machine import Machine, Memory
+from ...delivery.profiles import Profile
+from ...delivery.requests import Event, Place
+from ...errors import StateError
+from ...memory import caller
+
+if TYPE_CHECKING:
+    from ...config import Settings
+
+TaskKey = int | tuple[int, int]  # a PE, or one of its workers
+
+
+def _nothing() -> tuple[Any, ...]:
+    return ()
+
+
+@dataclass(slots=True)
+class Step:
+    """What a task is about to do. All but `run` change nothing."""
+
+    what: str  # in words, for reports
+    run: Callable[[], Any]  # what it returns or raises is what the task gets
+    ready: Callable[[], bool] | None = None  # whether it may happen now; None: always
+    touches: Callable[[], tuple[Touch, ...]] = _nothing
+    needs: Callable[[], Sequence[object]] = _nothing  # what has made it ready, of what other moves gave
+    gives_up: bool = False  # it may happen as well where nothing else can
+    where: str = ""  # the line of the program, in a run that is told
+
+
+@dataclass(eq=False)
+class Task:
+    """A PE, or a worker of one."""
+
+    key: TaskKey
+    pe: int
+    process: runtime.Process
+    thread: greenlet
+    step: Step | None = None  # None: it has ended
+    result: Any = None
+    error: BaseException | None = None
+    seen: dict[Place, bytes] = field(default_factory=dict)  # what it has loaded since it last spun
+    polls: dict[tuple[str, Place], list[Any]] = field(default_factory=dict)  # by line: the value last seen, how often
+
+
+@dataclass(frozen=True)
+class Program:
+    """What is run: `body(pe)` is called once for each of n PEs."""
+
+    body: Callable[[int], Any]
+    n: int
+    profile: Profile
+    settings: Settings
+    max_polls: int = 3  # equal observations of a loop that does not spin, before it waits for a change
+
+
+@dataclass
+class Meeting:
+    """A barrier of one team: who has entered how often, and what each says it calls."""
+
+    entered: dict[int, int] = field(default_factory=dict)
+    calls: dict[tuple[int, int], int] = field(default_factory=dict)  # of a PE in a round
+
+
+@dataclass(frozen=True)
+class End:
+    """How a run ended: what the PEs returned, or who failed (`kind` says how) and what there is to say of it."""
+
+    kind: str
+    who: TaskKey | None
+    what: tuple[Hashable, ...]
+
+
+def frozen(value: Any) -> Hashable:
+    """A value that can be compared and hashed, for what a program returned."""
+    if isinstance(value, (np.ndarray, np.generic)):
+        return frozen(value.tolist())
+    if isinstance(value, (list, tuple)):
+        return tuple(frozen(one) for one in value)
+    if isinstance(value, (set, frozenset)):
+        return frozenset(frozen(one) for one in value)
+    if isinstance(value, dict):
+        return tuple((frozen(key), frozen(one)) for key, one in value.items())
+    try:
+        hash(value)
+    except TypeError:
+        return repr(value)
+    return value  # type: ignore[no-any-return]
+
+
+class Job:
+    """A program in the middle of being run (`check.system.System`)."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.machine = Machine(program.profile, Memory())
+        self.tasks: dict[TaskKey, Task] = {}
+        self.meetings: dict[tuple[int, int], Meeting] = {}  # by slot and leader
+        self.notes: dict[tuple[int, int], int] = {}  # what a PE shows in a slot
+        self.texts = [bytearray(512) for _ in range(program.n)]  # of collective calls that differ
+        self.starts: dict[int, dict[str, object]] = {}  # arguments of init, by PE
+        self.heaps: dict[int, Any] = {}  # by PE, once it has attached
+        self.failed: Task | None = None  # the first that raised
+        self.running: Task | None = None
+        self.told = False  # steps note where in the program they are
+        self.unspun: set[str] = set()  # lines that poll without `spin`: they were not followed for ever
+        self.leaks: list[str] = []
+        self.last: TaskKey | None = None  # who went on last
+        self._given: list[object] = []
+        self._hub = getcurrent()
+        self._over = False
+        for pe in range(program.n):
+            self.add(pe, pe, runtime.Process(), lambda pe=pe: self._whole(pe))  # type: ignore[misc]
+
+    def _whole(self, pe: int) -> Any:
+        """The life of a PE: its program, and the end of shmem if the program leaves that to us."""
+        from . import fabric
+
+        fabric.begin(self, pe)
+        result = self.program.body(pe)
+        runtime.current()
+        while runtime.initialized():
+            runtime.finalize()
+        return result
+
+    # ---- tasks ----
+
+    def add(self, key: TaskKey, pe: int, process: runtime.Process, body: Callable[[], Any]) -> Task:
+        """A new task; it runs at once up to its first step."""
+
+        def life(_: None) -> None:
+            try:
+                task.result = body()
+            except GreenletExit:
+                pass
+            except SystemExit as error:
+                task.error = error if error.code else None
+            except BaseException as error:
+                task.error = error
+
+        task = Task(key, pe, process, greenlet(life))
+        self.tasks[key] = task
+        self._resume(task)
+        return task
+
+    def new_key(self, pe: int) -> tuple[int, int]:
+        """The key of the next task of a PE besides the PE itself."""
+        return pe, sum(task.pe == pe for task in self.tasks.values())
+
+    def _resume(self, task: Task, value: Any = None, error: BaseException | None = None) -> None:
+        before, outer = runtime.switch(task.process), self.running
+        task.thread.parent = getcurrent()
+        self.running = task
+        try:
+            step = task.thread.switch(value) if error is None else task.thread.throw(error)
+        finally:
+            runtime.switch(before)
+            self.running = outer
+        task.step = None if task.thread.dead else step
+        if isinstance(task.error, KeyboardInterrupt):
+            raise task.error
+        if task.error is not None and self.failed is None:
+            self.failed = task
+
+    def do(self, step: Step) -> Any:
+        """Called by a task: rests until the step was made; returns what it gave."""
+        if self._over:
+            raise GreenletExit
+        if self.told and not step.where:
+            step.where = caller()
+        thread = getcurrent()
+        if thread.parent is None:
+            raise StateError("this PE lives in a job on sim: its program can't be called from outside")
+        return thread.parent.switch(step)
+
+    def give(self, thing: object) -> None:
+        """Notes what the running task has made possible."""
+        self._given.append(thing)
+
+    def close(self) -> None:
+        """Ends all tasks, wherever they are."""
+        self._over = True
+        for task in self.tasks.values():
+            if not task.thread.dead:
+                before = runtime.switch(task.process)
+                task.thread.parent = getcurrent()
+                try:
+                    task.thread.throw(GreenletExit)
+                finally:
+                    runtime.switch(before)
+
+    # ---- for a search ----
+
+    @property
+    def over(self) -> bool:
+        """Whether a task has failed, or all have ended."""
+        return self.failed is not None or all(task.step is None for task in self.tasks.values())
+
+    def moves(self) -> list[Move]:
+        """What may happen next, in the usual order: what is in flight arrives, who ran last goes on, then the others
+        by number."""
+        if self.over:
+            return []
+        ready = [key for key, task in self.tasks.items() if self._ready(task)]
+        if self.last in ready:
+            ready.remove(self.last)
+            ready.insert(0, self.last)
+        moves = [*self.machine.enabled(), *ready]
+        return moves or [key for key, task in self.tasks.items() if task.step is not None and task.step.gives_up]
+
+    @staticmethod
+    def _ready(task: Task) -> bool:
+        step = task.step
+        return step is not None and (step.ready is None or step.ready())
+
+    def blocked(self) -> list[Facts]:
+        """The steps of tasks that wait."""
+        if self.over:
+            return []
+        waiting = [key for key, task in self.tasks.items() if task.step is not None and not self._ready(task)]
+        return [self.facts(key) for key in waiting]
+
+    def facts(self, move: Move) -> Facts:
+        """What is known of a move."""
+        if isinstance(move, Event):
+            return event_facts(self.machine, move)
+        step = self.tasks[move].step
+        assert step is not None
+        return Facts(move, step.touches(), tuple(step.needs()))
+
+    def perform(self, move: Move) -> tuple[object, ...]:
+        """Makes a move; returns what it made possible."""
+        if isinstance(move, Event):
+            self.machine.fire(move)
+            return (move,)
+        task = self.tasks[move]
+        step = task.step
+        assert step is not None
+        posted = len(self.machine.known)
+        self._given = []
+        self.last = move
+        try:
+            value = step.run()
+        except BaseException as error:
+            self._resume(task, error=error)
+        else:
+            self._resume(task, value)
+        for key in islice(reversed(self.machine.known), len(self.machine.known) - posted):
+            self._given += [("posted", key), ("rung", key)]
+        return tuple(self._given)
+
+    def outcome(self) -> Hashable:
+        """How it ended."""
+        if self.failed is not None:
+            return End("exception", self.failed.key, (f"{type(self.failed.error).__name__}: {self.failed.error}",))
+        stuck = [task for task in self.tasks.values() if task.step is not None]
+        if stuck:
+            return End("deadlock", stuck[0].key, tuple(f"{task.key}: {task.step.what}" for task in stuck if task.step))
+        return End("", None, tuple(frozen(self.tasks[pe].result) for pe in range(self.program.n)))
+
+    def copy(self) -> None:
+        """Tasks can't be copied."""
