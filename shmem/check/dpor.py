@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 
 from ..delivery.facts import Facts, Move
 from ..delivery.requests import Event
+from .bounds import Bounds, Ended
 from .found import Found
 from .system import System, Trail
 
@@ -38,17 +39,21 @@ class Node:
 class Search:
     """One exhaustive search."""
 
-    def __init__(self, start: Callable[[], System], *, sleep: bool = True, states_max: int = 2_000_000) -> None:
+    def __init__(
+        self, start: Callable[[], System], *, sleep: bool = True, bounds: Bounds | None = None,
+        ended: Ended = lambda system, moves: False,
+    ) -> None:  # fmt: skip
         self.found = Found()
         self.with_sleep = sleep
-        self.states_max = states_max
+        self.bounds, self.ended = bounds or Bounds(), ended
+        self.stop = False
         self.path: list[Node] = []
         self.trail = Trail(start)
 
     def run(self) -> Found:
         """Explores everything, unless a bound is met."""
         self._enter({})
-        while self.path:
+        while self.path and not self.stop:
             node = self.path[-1]
             if not self._advance(node):
                 self.path.pop()
@@ -57,9 +62,7 @@ class Search:
                     assert last.facts is not None
                     if self.with_sleep:
                         last.sleep[last.facts.move] = last.facts
-            elif self.found.states > self.states_max:
-                self.found.complete = False
-                break
+        self.found.complete = not self.found.cut and not any(set(node.todo) - node.done for node in self.path)
         self.trail.close()
         return self.found
 
@@ -67,10 +70,14 @@ class Search:
         """Puts the state of the trail on the path, with the one move that is tried first."""
         system = self.trail.here()
         node = Node(sleep, system.moves())
+        if len(self.path) >= self.bounds.moves and node.enabled:
+            node.enabled, self.found.cut = [], self.found.cut + 1
         self.found.states += 1
         self.path.append(node)
         if not node.enabled:
             self.found.end(system.outcome())
+            self.stop = self.ended(system, self.trail.moves)
+        self.stop = self.stop or self.bounds.met(self.found)
         awake = [move for move in node.enabled if move not in sleep]
         if awake:
             node.todo.append(awake[0])

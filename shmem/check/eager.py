@@ -9,34 +9,38 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..delivery.facts import Move
+from .bounds import Bounds, Ended
 from .found import Found
 from .system import System, Trail
 
 
 def search(
-    start: Callable[[], System], *, digest: Callable[[System], object] | None = None, states_max: int = 2_000_000
-) -> Found:
+    start: Callable[[], System], *, digest: Callable[[System], object] | None = None, bounds: Bounds | None = None,
+    ended: Ended = lambda system, moves: False,
+) -> Found:  # fmt: skip
     """All executions from a start on, depth first. digest: all that can still matter of a state, as a hashable value;
     None: nothing is remembered."""
-    found = Found()
+    found, bounds = Found(), bounds or Bounds()
     seen: set[object] = set()
     trail = Trail(start)
     todo: list[list[Move]] = []  # what is left to try after each of the moves made
 
-    def enter() -> None:
+    def enter() -> bool:
+        """Whether the search is to end here."""
         found.states += 1
         todo.append(trail.here().moves())
-        if not todo[-1]:
-            found.end(trail.here().outcome())
+        if len(todo) > bounds.moves and todo[-1]:
+            todo[-1], found.cut = [], found.cut + 1
+        if todo[-1]:
+            return bounds.met(found)
+        found.end(trail.here().outcome())
+        return ended(trail.here(), trail.moves) or bounds.met(found)
 
-    enter()
-    while todo:
+    stop = enter()
+    while todo and not stop:
         if not todo[-1]:
             todo.pop()
             continue
-        if found.states > states_max:
-            found.complete = False
-            break
         trail.back(len(todo) - 1)
         trail.forward(todo[-1].pop(0))
         if digest is not None:
@@ -44,6 +48,7 @@ def search(
             if state in seen:
                 continue
             seen.add(state)
-        enter()
+        stop = enter()
+    found.complete = not any(todo) and not found.cut
     trail.close()
     return found

@@ -14,6 +14,7 @@ class Found:
     states: int = 0
     executions: int = 0
     complete: bool = True
+    cut: int = 0  # executions that were cut off for their length
 
     def end(self, outcome: Any) -> None:
         """Counts an execution."""

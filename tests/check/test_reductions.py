@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from shmem.check import dpor, eager
+from shmem.check.bounds import Bounds
 from shmem.check.litmus.language import parse, read
 from shmem.check.litmus.model import Impossible
 from shmem.check.litmus.run import Run
@@ -37,10 +38,10 @@ def profile_for(test: Test, name: str) -> Profile:
 
 def ends(test: Test, profile: Profile) -> tuple[set[object], str]:
     """What the slow oracle sees, and which it was."""
-    plain = eager.search(lambda: Run(test, profile), states_max=PLAIN_MAX)
+    plain = eager.search(lambda: Run(test, profile), bounds=Bounds(states=PLAIN_MAX))
     if plain.complete:
         return set(plain.outcomes), "plain"
-    remembered = eager.search(lambda: Run(test, profile), digest=Run.digest, states_max=REMEMBERED_MAX)
+    remembered = eager.search(lambda: Run(test, profile), digest=Run.digest, bounds=Bounds(states=REMEMBERED_MAX))
     return set(remembered.outcomes), "remembered" if remembered.complete else ""
 
 
@@ -48,7 +49,7 @@ def compare(test: Test, profile: Profile) -> str:
     """Compares all searches; returns which oracle was used."""
     wanted, oracle = ends(test, profile)
     if oracle == "plain":
-        remembered = eager.search(lambda: Run(test, profile), digest=Run.digest, states_max=PLAIN_MAX)
+        remembered = eager.search(lambda: Run(test, profile), digest=Run.digest, bounds=Bounds(states=PLAIN_MAX))
         assert remembered.complete
         assert set(remembered.outcomes) == wanted
     if oracle:

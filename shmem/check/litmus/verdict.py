@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from ...delivery.profiles import NAMED, Profile, profile
 from ...errors import ArgumentError
+from ..bounds import Bounds
 from ..dpor import Search
 from .model import Impossible, Outcome
 from .run import Run
@@ -59,7 +60,7 @@ def judge(test: Test, which: str | Profile, states_max: int = STATES_MAX) -> Jud
     expected = test.verdicts.get(chosen.name, "")
     try:
         first = Run(test, chosen)
-        found = Search(lambda: Run(test, chosen), states_max=states_max).run()
+        found = Search(lambda: Run(test, chosen), bounds=Bounds(states=states_max)).run()
     except Impossible as error:
         return Judgement(test, chosen.name, expected, Counter(), 0, 0, False, str(error))
     asked = test.outcome

@@ -71,6 +71,7 @@ class Program:
     profile: Profile
     settings: Settings
     max_polls: int = 3  # equal observations of a loop that does not spin, before it waits for a change
+    identity: str = ""  # for tokens
 
 
 @dataclass
@@ -85,9 +86,15 @@ class Meeting:
 class End:
     """How a run ended: what the PEs returned, or who failed (`kind` says how) and what there is to say of it."""
 
-    kind: str
+    kind: str  # "" if well
     who: TaskKey | None
     what: tuple[Hashable, ...]
+    error: BaseException | None = field(default=None, compare=False)
+
+    @property
+    def text(self) -> str:
+        """What there is to say of a failure."""
+        return "; ".join(map(str, self.what))
 
 
 def frozen(value: Any) -> Hashable:
@@ -268,14 +275,21 @@ class Job:
             self._given += [("posted", key), ("rung", key)]
         return tuple(self._given)
 
-    def outcome(self) -> Hashable:
-        """How it ended."""
-        if self.failed is not None:
-            return End("exception", self.failed.key, (f"{type(self.failed.error).__name__}: {self.failed.error}",))
+    def end(self) -> End:
+        """How it ended, or that it has not."""
+        if (task := self.failed) is not None:
+            error = task.error
+            kind = "assertion" if isinstance(error, AssertionError) else "exception"
+            return End(kind, task.key, (f"{type(error).__name__}: {error}".rstrip(": "),), error)
         stuck = [task for task in self.tasks.values() if task.step is not None]
         if stuck:
-            return End("deadlock", stuck[0].key, tuple(f"{task.key}: {task.step.what}" for task in stuck if task.step))
+            kind = "cut" if self.moves() else "deadlock"
+            return End(kind, None, tuple(f"{task.key} waits in {task.step.what}" for task in stuck if task.step))
         return End("", None, tuple(frozen(self.tasks[pe].result) for pe in range(self.program.n)))
+
+    def outcome(self) -> Hashable:
+        """How it ended."""
+        return self.end()
 
     def copy(self) -> None:
         """Tasks can't be copied."""

@@ -1,0 +1,67 @@
+"""One execution of a program as a list of choices: making it again, and writing it down.
+
+The moves that are possible stand in the usual order, and a choice is a place in it. Usual is that what is in flight
+arrives at once and that a PE goes on as long as it can; a move that was passed over once is late: it comes after all
+others, until nothing else is left. So an execution that keeps one delivery back has one choice that is not 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ..delivery.facts import Move
+from ..errors import NondeterministicProgram
+from ..fabric.sim import Job, Program
+from .bounds import MOVES_MAX
+from .system import System
+
+Watch = Callable[[Job, Move, bool], None]  # sees each move before it is made, and whether it is late
+
+
+class Usual:
+    """The usual order along one execution."""
+
+    def __init__(self) -> None:
+        self.late: dict[Move, None] = {}  # passed over, in that order
+
+    def moves(self, system: System) -> list[Move]:
+        """The moves that are possible, in the usual order."""
+        possible = system.moves()
+        if not self.late:
+            return possible
+        return [move for move in possible if move not in self.late] + [move for move in self.late if move in possible]
+
+    def made(self, moves: Sequence[Move], choice: int) -> None:
+        """One of the moves was made."""
+        self.late.update(dict.fromkeys(move for move in moves[:choice] if move not in self.late))
+        self.late.pop(moves[choice], None)
+
+
+def follow(
+    program: Program, choices: Sequence[int], *, told: bool = False, watch: Watch = lambda job, move, late: None
+) -> tuple[Job, list[int]]:
+    """Runs an execution to its end: the choices given (the last possible one where there are not so many), then the
+    usual order. told: steps know their lines. Returns the job at its end, and the choices made."""
+    job, usual, made = Job(program), Usual(), list[int]()
+    job.told = told
+    while (moves := usual.moves(job)) and len(made) < MOVES_MAX:
+        choice = min(choices[len(made)], len(moves) - 1) if len(made) < len(choices) else 0
+        watch(job, moves[choice], moves[choice] in usual.late)
+        usual.made(moves, choice)
+        made.append(choice)
+        job.perform(moves[choice])
+    return job, made
+
+
+def choices_of(program: Program, moves: Sequence[Move]) -> list[int]:
+    """The moves of an execution as places among those possible. Raises NondeterministicProgram."""
+    job, usual, found = Job(program), Usual(), list[int]()
+    for move in moves:
+        possible = usual.moves(job)
+        if move not in possible:
+            raise NondeterministicProgram(f"a second run of an execution went another way after {len(found)} moves")
+        found.append(possible.index(move))
+        usual.made(possible, found[-1])
+        job.perform(move)
+    job.close()
+    return found

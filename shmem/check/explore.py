@@ -1,0 +1,164 @@
+"""Exploring a program: `explore` runs it under a strategy, `replay` runs one of its executions again."""
+
+from __future__ import annotations
+
+import inspect
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, replace
+from typing import Any
+
+from .. import config
+from ..delivery.facts import Move
+from ..delivery.profiles import Profile
+from ..delivery.profiles import profile as profile_named
+from ..errors import ArgumentError
+from ..fabric.sim import Job, Program
+from . import story, tokens
+from .bounds import MOVES_MAX, STATES_MAX, Bounds, parse_budget
+from .executions import choices_of, follow
+from .report import Failure, Report
+from .shrink import shrunk
+from .strategies import STRATEGIES
+from .system import System
+
+
+def explore(
+    program: Callable[..., Any], n_pes: int = 2, profile: str | Profile | None = None, strategy: str = "exhaustive", *,
+    args: Sequence[Any] = (), budget: float | str | None = None, seed: int = 0, keep_going: bool = False,
+    states_max: int = STATES_MAX, moves_max: int = MOVES_MAX, max_polls: int = 3, shrink: bool = True,
+) -> Report:  # fmt: skip
+    """Runs a program with n PEs on `sim`, again and again, and tells what can happen.
+
+    program: a function of no arguments, of the PE's number, or of `args`; what it returns, as a value that can be
+    compared, is the PE's outcome. profile: a delivery profile, by name or as one, default `openshmem`. strategy:
+    "exhaustive" (every order that can be told apart), "eager" (every order, slow), "random", "pct", "delay". budget:
+    seconds ("60s", 60.0) or executions (1000); without one, sampling takes 1000 executions. keep_going: look for more
+    than the first failure. states_max, moves_max: bounds of the search and of one execution. max_polls: how often a
+    loop may look without `shmem.spin()` and see the same, before it is taken to wait for a change. shrink: make
+    failures short.
+    Returns when the search is over. Raises ArgumentError; what the program raises is a failure in the report.
+    """
+    made = prepare(program, n_pes, profile, args, max_polls)
+    if strategy not in STRATEGIES:
+        raise ArgumentError(f"there is no strategy {strategy!r}: there are {', '.join(STRATEGIES)}")
+    seconds, executions = parse_budget(budget)
+    if seconds is None and executions is None and strategy in ("random", "pct"):
+        executions = 1000
+    bounds = Bounds(seconds, executions, states_max, moves_max)
+    return _Exploration(made, bounds, strategy, seed, keep_going, shrink, named(program)).run()
+
+
+def prepare(
+    program: Callable[..., Any], n_pes: int, profile: str | Profile | None, args: Sequence[Any], max_polls: int = 3
+) -> Program:
+    """A program as `sim` runs it. Raises ArgumentError."""
+    if not callable(program):
+        raise ArgumentError(f"{program!r} is no function")
+    if isinstance(n_pes, bool) or not isinstance(n_pes, int) or n_pes < 1:
+        raise ArgumentError(f"n_pes={n_pes!r}: must be a number from 1 up")
+    settings = replace(config.read(warn=False), fabric="sim")
+    chosen = profile_named(profile if profile is not None else None)
+    call = call_of(program, args)
+    identity = tokens.digest(
+        _source(program), n_pes, sorted(asdict(chosen).items(), key=lambda item: item[0]).__repr__(), args, max_polls
+    )
+    return Program(call, n_pes, chosen, settings, max_polls, identity)
+
+
+def call_of(program: Callable[..., Any], args: Sequence[Any]) -> Callable[[int], Any]:
+    """The program as a function of the PE's number. Raises ArgumentError if it takes other arguments."""
+    try:
+        signature = inspect.signature(program)
+    except (TypeError, ValueError):
+        return lambda pe: program(*args)
+    for given in [tuple(args)] if args else [(), (0,)]:
+        try:
+            signature.bind(*given)
+        except TypeError:
+            continue
+        if args or not given:
+            return lambda pe: program(*args)
+        return lambda pe: program(pe)
+    raise ArgumentError(f"{named(program)}{signature} takes neither {'args' if args else 'nothing nor the PE'}")
+
+
+def named(program: Callable[..., Any]) -> str:
+    """What a program is called."""
+    return getattr(program, "__qualname__", repr(program)).replace("<locals>.", "")
+
+
+def _source(program: Callable[..., Any]) -> str:
+    try:
+        return inspect.getsource(program)
+    except (OSError, TypeError):
+        return repr(program)
+
+
+class _Exploration:
+    """One call of `explore`."""
+
+    def __init__(
+        self, program: Program, bounds: Bounds, strategy: str, seed: int, keep_going: bool, shrink: bool, name: str
+    ) -> None:
+        self.program, self.bounds, self.strategy, self.seed = program, bounds, strategy, seed
+        self.keep_going, self.shrink = keep_going, shrink
+        self.report = Report(name, program.n, program.profile.name, strategy, seed)
+        self.unspun: set[str] = set()
+        self.kinds: set[tuple[object, ...]] = set()
+
+    def run(self) -> Report:
+        report, start = self.report, time.monotonic()
+        found = STRATEGIES[self.strategy](lambda: Job(self.program), self.bounds, self.seed, self._ended)
+        report.executions, report.states, report.cut = found.executions, found.states, found.cut
+        report.complete = found.complete and not self.unspun
+        if found.cut:
+            report.notes.append(f"{found.cut} executions were cut off after {self.bounds.moves} moves")
+        for line in sorted(self.unspun):
+            report.notes.append(f"{line}: a loop looks without shmem.spin(), and was not followed for ever")
+        for failure in report.failures:
+            story.tell(self.program, failure)
+        report.seconds = time.monotonic() - start
+        return report
+
+    def _ended(self, system: System, moves: Sequence[Move]) -> bool:
+        """Counts an execution, and looks closer at a failure; whether to stop."""
+        assert isinstance(system, Job)
+        self.unspun |= system.unspun
+        end = system.end()
+        if not end.kind:
+            self.report.outcomes[end.what] += 1
+            return False
+        if end.kind == "cut" or (key := (end.kind, end.who, end.what)) in self.kinds:
+            return False
+        self.kinds.add(key)
+        choices = choices_of(self.program, moves)
+        if self.shrink:
+            choices = shrunk(self.program, choices, end)
+        token = tokens.encode(self.program.identity, choices)
+        error = end.error
+        self.report.failures.append(Failure(end.kind, end.who, end.text, token, choices, error))
+        return not self.keep_going
+
+
+def replay(
+    program: Callable[..., Any], token: str, n_pes: int = 2, profile: str | Profile | None = None, *,
+    args: Sequence[Any] = (), max_polls: int = 3,
+) -> Report:  # fmt: skip
+    """Runs the execution that a token names once more. Arguments as `explore`.
+
+    Raises ReplayMismatch if the program changed since, ArgumentError for what is no token.
+    """
+    made = prepare(program, n_pes, profile, args, max_polls)
+    choices = tokens.decode(token, made.identity)
+    report = Report(named(program), n_pes, made.profile.name, "replay", 0, executions=1)
+    job, _ = follow(made, choices)
+    end = job.end()
+    if end.kind:
+        failure = Failure(end.kind, end.who, end.text, token, choices, end.error)
+        story.tell(made, failure)
+        report.failures.append(failure)
+    else:
+        report.outcomes[end.what] += 1
+    job.close()
+    return report

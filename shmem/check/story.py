@@ -1,0 +1,127 @@
+"""How a failing execution is told: a column for each PE, what it did line by line, what arrived when."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..delivery.facts import Move
+from ..delivery.requests import Act, Event, Kind
+from ..fabric.sim import Job, Program
+from .executions import follow
+
+if TYPE_CHECKING:
+    from .report import Failure
+
+WIDTH = 44
+LINES_MAX = 60
+BLOCKS_MAX = 12
+
+
+def tell(program: Program, failure: Failure) -> None:
+    """Runs a failure once more and writes its story."""
+    rows: list[_Row] = []
+
+    def watch(job: Job, move: Move, late: bool) -> None:
+        row = _delivery(job, move, late) if isinstance(move, Event) else _step(job, move, late)
+        if not (rows and rows[-1].joined(row)):
+            rows.append(row)
+
+    job, _ = follow(program, failure.choices, told=True, watch=watch)
+    failure.story = "\n".join([_columns(program.n, rows), *_missing(job), *_blocks(job)])
+    job.close()
+
+
+def _missing(job: Job) -> list[str]:
+    """What had not arrived at the end."""
+    found = []
+    for request in job.machine.flight.values():
+        left = [unit for i, unit in enumerate(request.units) if not request.placed >> i & 1]
+        if left:
+            where = ", ".join(f"{lo:#x}..{hi:#x}" for lo, hi in _merged(left))
+            found.append(f"    not arrived: {_WHAT[request.kind]} of PE {request.pe} at PE {request.target} {where}")
+    return found
+
+
+def _merged(units: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    found: list[tuple[int, int]] = []
+    for lo, hi in sorted(units):
+        if found and found[-1][1] == lo:
+            found[-1] = found[-1][0], hi
+        else:
+            found.append((lo, hi))
+    return found
+
+
+def _blocks(job: Job) -> list[str]:
+    """What lies where in the heaps: the same on all PEs."""
+    for process in (task.process for task in job.tasks.values()):
+        pe = process.current or process.ended
+        if pe is not None:
+            live = pe.heap.allocations()
+            return [
+                f"    {each.offset:#x}: {each.text} at {os.path.basename(each.where)}" for each in live[:BLOCKS_MAX]
+            ]
+    return []
+
+
+@dataclass
+class _Row:
+    """One line of a story."""
+
+    pe: int
+    text: str
+    late: bool
+    key: object = None  # of the request whose units it tells of
+    lo: int = 0
+    hi: int = 0
+
+    def joined(self, other: _Row) -> bool:
+        """Takes the next unit of the same request into this line."""
+        same = self.key is not None and (self.key, self.late, self.pe) == (other.key, other.late, other.pe)
+        if same and self.hi == other.lo:
+            self.hi = other.hi
+            return True
+        return False
+
+    def __str__(self) -> str:
+        place = f" {self.lo:#x}..{self.hi:#x}" if self.key is not None else ""
+        return f"{self.text}{place}{' (late)' if self.late else ''}"
+
+
+def _step(job: Job, move: Move, late: bool) -> _Row:
+    task = job.tasks[move]
+    step = task.step
+    assert step is not None
+    file, _, line = step.where.rpartition(":")
+    worker = f"[{task.key[1]}] " if isinstance(task.key, tuple) else ""
+    return _Row(task.pe, f"{worker}{os.path.basename(file)}:{line} {step.what}" if file else step.what, False)
+
+
+_WHAT = {Kind.STORE: "store", Kind.WRITE: "put", Kind.READ: "get", Kind.ATOMIC: "atomic", Kind.SEND: "send"}
+
+
+def _delivery(job: Job, event: Event, late: bool) -> _Row:
+    """What a delivery does, in the column of the PE whose memory it is about."""
+    request = job.machine.flight[event.key]
+    if event.act is Act.SOURCE:
+        return _Row(request.pe, "~ a source is read", late)
+    if event.act is Act.LAND:
+        return _Row(request.pe, f"~ a result from PE {request.target}", late)
+    if event.act in (Act.PLACE, Act.FETCH):
+        what = f"<- {_WHAT[request.kind]}{' read' if event.act is Act.FETCH else ''} of PE {request.pe}"
+        lo, hi = request.units[event.unit]
+        return _Row(request.target, what, late, (event.key, event.act), lo, hi)
+    what = {Act.WORD: "signal", Act.RECEIVE: "receive", Act.RETIRE: "completion"}.get(event.act, event.act.name.lower())
+    return _Row(request.target, f"<- {what} of PE {request.pe}", late)
+
+
+def _columns(n: int, rows: list[_Row]) -> str:
+    """The last lines in columns; what is late is marked."""
+    lines = ["    " + "".join(f"PE {pe}".ljust(WIDTH) for pe in range(n)).rstrip()]
+    if len(rows) > LINES_MAX:
+        lines.append(f"    ... {len(rows) - LINES_MAX} lines before")
+    lines += [("  * " if row.late else "    ") + " " * (WIDTH * row.pe) + str(row) for row in rows[-LINES_MAX:]]
+    return "\n".join(lines)
