@@ -15,10 +15,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from ..delivery.facts import Facts, Move
-from ..delivery.requests import Event
+from ..delivery.facts import Could, Facts, Move, Undone
 from .bounds import Bounds, Ended
 from .found import Found
+from .path import Steps
 from .system import System, Trail
 
 
@@ -48,6 +48,7 @@ class Search:
         self.bounds, self.ended = bounds or Bounds(), ended
         self.stop = False
         self.path: list[Node] = []
+        self.steps = Steps()
         self.trail = Trail(start)
 
     def run(self) -> Found:
@@ -60,6 +61,7 @@ class Search:
                 if self.path:
                     last = self.path[-1]
                     assert last.facts is not None
+                    self.steps.remove(last.facts.move, last.facts.touches, last.gives)
                     if self.with_sleep:
                         last.sleep[last.facts.move] = last.facts
         self.found.complete = not self.found.cut and not any(set(node.todo) - node.done for node in self.path)
@@ -94,8 +96,9 @@ class Search:
             at = len(self.path) - 1
             self.trail.back(at)
             node.facts = self.trail.here().facts(move)
-            node.before = 1 << at | self._ordered(node.facts, at) | self._races(node.facts, at)
+            node.before = 1 << at | self._races(node.facts, at)
             node.gives = self.trail.forward(move)
+            self.steps.add(at, move, node.facts.touches, node.gives)
             sleep = {
                 other: facts for other, facts in node.sleep.items() if other != move and not facts.conflicts(node.facts)
             }
@@ -103,34 +106,49 @@ class Search:
             return True
         return False
 
-    def _ordered(self, facts: Facts, upto: int) -> int:
-        """The steps before a state that happen before a move, whatever is tried: its PE's own, and what enables it."""
+    def _ordered(self, facts: Facts) -> int:
+        """The steps that happen before a move, whatever is tried: its task's own, and what makes it possible."""
         found = 0
-        for i in range(upto - 1, -1, -1):
-            node = self.path[i]
-            assert node.facts is not None
-            if found >> i & 1:
-                continue
-            mine = not isinstance(facts.move, Event) and node.facts.move == facts.move
-            if mine or any(given in facts.needs for given in node.gives):
-                found |= node.before
+        for i in self.steps.before(facts.move, facts.needs):
+            found |= self.path[i].before
         return found
 
     def _races(self, facts: Facts, upto: int) -> int:
-        """Notes what is to be tried in the other order; returns the steps that happen before the move by conflict."""
-        found = self._ordered(facts, upto)
+        """Notes what is to be tried in the other order; returns the steps that happen before the move by conflict.
+
+        A step that waits for a value can't come before a write that it could not do without, but perhaps before others.
+        """
+        found = turned = self._ordered(facts)
         held = 0
-        for i in range(upto - 1, -1, -1):
+        writes: list[int] = []  # steps that the move waits for, as far as is known
+        for i in self.steps.near(facts.touches):
             node = self.path[i]
             assert node.facts is not None
-            if found >> i & 1 or not facts.conflicts(node.facts):
+            if turned >> i & 1 or not facts.conflicts(node.facts):
                 continue
             if facts.locks and not node.facts.locks and node.facts.unlocks:
                 held |= node.before  # it could not have come between the two steps of that atomic, but before both
                 continue
-            self._turn(i, upto, facts, found)
+            writes.append(i)
+            if facts.could is None or self._could_before(facts.could, writes):
+                self._turn(i, upto, facts, found)
+                turned |= node.before
             found |= node.before
         return found | held
+
+    def _could_before(self, could: Could, writes: list[int]) -> bool:
+        """Whether a step that waits could happen before the last of these steps, which goes with those after it."""
+        undone: Undone = []
+        for k in writes:
+            node = self.path[k]
+            assert node.facts is not None
+            if node.before >> writes[-1] & 1:
+                for touch in node.facts.touches:
+                    if touch.writes and touch.old is None:
+                        return True
+                    if touch.writes and touch.old is not None:
+                        undone.append((touch.place, touch.old))
+        return could(undone)
 
     def _turn(self, i: int, upto: int, facts: Facts, ordered: int) -> None:
         """Makes the state before step `i` try a move that leads to `facts` before that step. `ordered`: the later steps

@@ -5,7 +5,7 @@ A move is an event of the delivery or a step of a task.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,11 +17,13 @@ Move = Any  # hashable, and the same in every run: the number of a task, or an `
 
 @dataclass(frozen=True, slots=True)
 class Touch:
-    """Bytes that a step reads or changes. `silent`: it writes what is there already."""
+    """Bytes that a step reads or changes. `silent`: it writes what is there already. `old`: what a write replaces, None
+    where that is not known."""
 
     place: Place
     writes: bool
     silent: bool = False
+    old: bytes | None = None
 
     def conflicts(self, other: Touch) -> bool:
         """Whether the order of the two can be seen."""
@@ -46,7 +48,7 @@ def touches(machine: Machine, event: Event) -> tuple[Touch, ...]:
         return (Touch(Place(machine.queue_pairs[request.queue].cq, 0, 1), True),)
     if act is Act.WORD:
         assert request.word is not None
-        return (Touch(request.word, True),)
+        return (Touch(request.word, True, old=machine.memory.read(request.word)),)
     if act is Act.FETCH:
         return (
             Touch(request.at, False),
@@ -57,15 +59,21 @@ def touches(machine: Machine, event: Event) -> tuple[Touch, ...]:
     if act is Act.LAND:
         assert request.result is not None
         space, start, _ = request.result
-        there = Place(space, start + first, start + last)
-        return (Touch(there, True, machine.memory.read(there) == request.data[first:last]),)
+        return (_write(machine, Place(space, start + first, start + last), request.data[first:last]),)
     there = Place(request.at.space, lo, hi)
     if request.split:
         assert request.update is not None
-        return (Touch(there, True, machine.memory.read(there) == updated(request.data, request.update)),)
+        return (_write(machine, there, updated(request.data, request.update)),)
     if request.kind is Kind.READ or (request.update is not None and request.update.op == "fetch"):
         return (Touch(there, False),)
-    return (Touch(there, True, request.update is None and machine.memory.read(there) == request.data[first:last]),)
+    if request.update is not None:
+        return (Touch(there, True, old=machine.memory.read(there)),)
+    return (_write(machine, there, request.data[first:last]),)
+
+
+def _write(machine: Machine, place: Place, data: bytes) -> Touch:
+    old = machine.memory.read(place)
+    return Touch(place, True, old == data, old)
 
 
 # Which events a gate of a stage holds back, besides those that follow from them.
@@ -106,6 +114,21 @@ def causes(machine: Machine, event: Event) -> list[Event]:
     return found
 
 
+Undone = list[tuple[Place, bytes]]  # writes taken back, the last first: what was there before each
+# Whether a step that waits could happen if some writes had not been made.
+Could = Callable[[Undone], bool]
+
+
+def without(undone: Undone, place: Place, data: bytes) -> bytes:
+    """The bytes at a place, `data` now, if some writes had not been made."""
+    found = bytearray(data)
+    for (space, first, end), old in undone:
+        lo, hi = max(first, place.lo), min(end, place.hi)
+        if space == place.space and lo < hi:
+            found[lo - place.lo : hi - place.lo] = old[lo - first : hi - first]
+    return bytes(found)
+
+
 @dataclass(slots=True)
 class Facts:
     """What a search knows of a move."""
@@ -113,6 +136,7 @@ class Facts:
     move: Move
     touches: tuple[Touch, ...]
     needs: tuple[object, ...]  # of what earlier moves made possible: what it could not do without
+    could: Could | None = None  # of a step that waits for values in memory
     locks: bool = False  # it keeps others of its kind out
     unlocks: bool = False  # until this
 
@@ -125,7 +149,8 @@ def event_facts(machine: Machine, event: Event) -> Facts:
     """What is known of an enabled event."""
     needs = (("posted", event.key), ("rung", event.key), *causes(machine, event))
     split = machine.known[event.key].split
-    return Facts(event, touches(machine, event), needs, event.act is Act.FETCH, split and event.act is Act.PLACE)
+    locks, unlocks = event.act is Act.FETCH, split and event.act is Act.PLACE
+    return Facts(event, touches(machine, event), needs, None, locks, unlocks)
 
 
 def completed(

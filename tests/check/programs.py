@@ -35,3 +35,30 @@ def _statement(rng: random.Random, me: int, pes: int, i: int) -> str:
             f"write {there} = {value} {{qp=2}}", f"write {there} = {value} {{fence}}", f"tell {pe}", f"hear {pe}",
         ]
     )  # fmt: skip
+
+
+def shmem_program(rng: random.Random) -> str:
+    """As `program`, of what the calls of `shmem` can do, and without results that are read before they are complete."""
+    pes = rng.choice([2, 2, 3])
+    lines = [
+        f"P{pe}: " + "; ".join(_call(rng, pe, pes, i) for i in range(rng.choice([1, 2, 3, 3, 4]))) for pe in range(pes)
+    ]
+    if rng.random() < 0.15:
+        lines = [f"{line}; barrier_all; rz = x" for line in lines]
+    return "\n".join(['test R "random"', "init x = 0, y = 0, z = 0", "local b = 0", *lines, "verdict udma clean", ""])
+
+
+def _call(rng: random.Random, me: int, pes: int, i: int) -> str:
+    pe = rng.choice([other for other in range(pes) if other != me])
+    there, own, other, value = f"{rng.choice(NAMES)}@{pe}", rng.choice(NAMES), rng.choice(NAMES), rng.randint(1, 2)
+    word = there[0]
+    signal = rng.choice([name for name in NAMES if name != word])
+    return rng.choice(
+        [
+            f"put {there} = {value}", f"put {there} = {value}", f"put_nbi {there} <- b", f"b = {value}",
+            f"{own} = {value}", f"r{i} = {own}", f"r{i} = {own}", f"get r{i} <- {there}",
+            f"atomic_set {there} = {value}", f"put_signal {there} = {value}, {signal}@{pe} add 1",
+            f"r{i} = fetch_add {there} 1", f"r{i} = compare_swap {there} 0 {value}", "fence", "quiet",
+            f"wait {own} >= 1", f"wait {other} == {value}", f"put {there} <- {own}", f"put_nbi {there} <- {own}",
+        ]
+    )  # fmt: skip

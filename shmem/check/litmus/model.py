@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ...delivery.facts import Touch
+from ...delivery.facts import Touch, Undone
 from ...delivery.requests import Place
 from .syntax import Statement, Test, Word
 
@@ -33,6 +33,7 @@ class Step:
     ready: Callable[[Run], bool] = field(default=lambda run: True)
     touches: Callable[[Run], tuple[Touch, ...]] = field(default=lambda run: ())
     needs: Callable[[Run], list[object]] = field(default=lambda run: [])  # what has made it ready, of what others gave
+    could: Callable[[Run, Undone], bool] | None = None  # of a wait: whether it is ready without some writes
 
 
 class Layout:

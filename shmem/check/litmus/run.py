@@ -7,6 +7,7 @@ run is data, so that a search can copy it.
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import islice
 
 from ...delivery.facts import Facts, Move, event_facts
@@ -100,7 +101,8 @@ class Run:
             return event_facts(self.machine, move)
         step = self.step(move)
         assert step is not None
-        return Facts(move, step.touches(self), tuple(step.needs(self)))
+        could = None if step.could is None else partial(step.could, self)
+        return Facts(move, step.touches(self), tuple(step.needs(self)), could)
 
     def blocked(self) -> list[Facts]:
         """The next steps of the PEs that wait."""

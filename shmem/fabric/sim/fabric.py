@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ... import bootstrap, runtime
-from ...delivery.facts import Touch, completed
+from ...delivery.facts import Touch, Undone, completed, without
 from ...delivery.requests import Kind, Place, Stage
 from ...enums import CMP
 from ...errors import ContextError
@@ -170,23 +170,26 @@ class SimFabric:
     def _await_change(self, seen: dict[Place, bytes], what: str, gives_up: bool) -> None:
         touches = tuple(Touch(place, False) for place in seen)
 
-        def changed() -> bool:
-            return any(self.machine.load(self.me, place) != data for place, data in seen.items())
+        def could(undone: Undone) -> bool:
+            return any(self.without(undone, place) != data for place, data in seen.items())
 
-        self.do(Step(what, lambda: None, changed, lambda: touches, gives_up=gives_up))
+        self.do(Step(what, lambda: None, lambda: could([]), lambda: touches, could=could, gives_up=gives_up))
+
+    def without(self, undone: Undone, place: Place) -> bytes:
+        """What a load would give if some writes had not been made."""
+        return without(undone, place, self.machine.load(self.me, place))
 
     def store(self, place: Place, data: bytes, what: str) -> None:
         """A plain store to symmetric memory."""
         if self.profile.stores != "coherent" and place.space == self.me:
             self.machine.store(self.me, place, data)  # its placement is what others see
             return
-        silent = self.machine.memory
-        step = Step(
-            what,
-            lambda: self.machine.store(self.me, place, data),
-            touches=lambda: (Touch(place, True, silent.read(place) == data),),
-        )
-        self.do(step)
+
+        def touches() -> tuple[Touch, ...]:
+            old = self.machine.memory.read(place)
+            return (Touch(place, True, old == data, old),)
+
+        self.do(Step(what, lambda: self.machine.store(self.me, place, data), touches=touches))
 
     def post_name(self, q: int) -> tuple[object, ...]:
         """The queue of the delivery machine that a context is."""
@@ -299,11 +302,13 @@ class SimFabric:
         words = self._words(any_of)
         touches = tuple(Touch(place, False) for place, _ in words)
 
-        def first() -> int:
-            held = (i for i, (place, holds) in enumerate(words) if holds(self.machine.load(self.me, place)))
-            return next(held, -1)
+        def first(undone: Undone) -> int:
+            return next((i for i, (place, holds) in enumerate(words) if holds(self.without(undone, place))), -1)
 
-        return Status.OK, self.do(Step("wait", first, lambda: first() >= 0, lambda: touches))
+        def could(undone: Undone) -> bool:
+            return first(undone) >= 0
+
+        return Status.OK, self.do(Step("wait", lambda: first([]), lambda: could([]), lambda: touches, could=could))
 
     def test(self, all_of: Conditions) -> npt.NDArray[np.bool_]:
         """A load of each word, in one step."""

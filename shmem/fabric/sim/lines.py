@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...delivery.facts import Touch
+from ...delivery.facts import Touch, Undone
 from ...delivery.requests import Kind, Place
 from ...framing import cut_of, flag_places, flagged_cells, pack_lines, payload_of, piece_cells, read_lines
 from ...layout import CELL, Layout, Reader, by_address
@@ -82,22 +82,23 @@ class _Reader:
 
     def _flags(self, i: int) -> bytearray:
         """Waits until the flags of a line are all there; returns the line with the cells that hold them."""
-        layout, machine, me = self.layout, self.fabric.machine, self.fabric.me
+        layout = self.layout
         cut = cut_of(layout, self.nbytes, i)
         flags, cells = flag_places(layout, cut), flagged_cells(layout, cut)
         wanted = self.flag.to_bytes(layout.flag_bytes, "little")
         places = [(at, self._cell(i * layout.step + at)) for at in cells]
 
-        def line() -> bytearray:
+        def line(undone: Undone) -> bytearray:
             found = bytearray(layout.line - cut)
             for at, place in places:
-                found[at : at + CELL] = machine.load(me, place)
+                found[at : at + CELL] = self.fabric.without(undone, place)
             return found
 
-        def there() -> bool:
-            now = line()
+        def could(undone: Undone) -> bool:
+            now = line(undone)
             return all(now[at : at + size] == wanted for at, size in flags)
 
         touches = tuple(Touch(place, False) for _, place in places)
         what = f"flag {self.flag} in line {i} of {layout.name}"
-        return self.fabric.do(Step(what, line, there, lambda: touches))  # type: ignore[no-any-return]
+        step = Step(what, lambda: line([]), lambda: could([]), lambda: touches, could=could)
+        return self.fabric.do(step)  # type: ignore[no-any-return]

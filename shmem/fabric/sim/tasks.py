@@ -17,7 +17,7 @@ import numpy as np
 from greenlet import GreenletExit, getcurrent, greenlet
 
 from ... import runtime
-from ...delivery.facts import Facts, Move, Touch, event_facts
+from ...delivery.facts import Could, Facts, Move, Touch, event_facts
 from ...delivery.machine import Machine, Memory
 from ...delivery.profiles import Profile
 from ...delivery.requests import Event, Place
@@ -43,6 +43,7 @@ class Step:
     ready: Callable[[], bool] | None = None  # whether it may happen now; None: always
     touches: Callable[[], tuple[Touch, ...]] = _nothing
     needs: Callable[[], Sequence[object]] = _nothing  # what has made it ready, of what other moves gave
+    could: Could | None = None  # of a wait for values: whether it is ready without some writes
     gives_up: bool = False  # it may happen as well where nothing else can
     where: str = ""  # the line of the program, in a run that is told
 
@@ -252,7 +253,7 @@ class Job:
             return event_facts(self.machine, move)
         step = self.tasks[move].step
         assert step is not None
-        return Facts(move, step.touches(), tuple(step.needs()))
+        return Facts(move, step.touches(), tuple(step.needs()), step.could)
 
     def perform(self, move: Move) -> tuple[object, ...]:
         """Makes a move; returns what it made possible."""

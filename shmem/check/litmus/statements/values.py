@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from ....delivery.facts import Touch
+from ....delivery.facts import Touch, Undone, without
 from ....delivery.profiles import Profile
 from ..model import COMPARE, WORD, Layout, Step
 from ..syntax import VALUES, Statement, Sum, Test, Word
@@ -24,8 +24,10 @@ class Values:
     def steps(self) -> Iterator[Step]:
         return getattr(self, f"_{self.statement.verb}")()  # type: ignore[no-any-return]
 
-    def _step(self, run: Callable[[Run], None], ready: Any = None, touches: Any = None, needs: Any = None) -> Step:
-        given = {"ready": ready, "touches": touches, "needs": needs}
+    def _step(
+        self, run: Callable[[Run], None], ready: Any = None, touches: Any = None, needs: Any = None, could: Any = None
+    ) -> Step:
+        given = {"ready": ready, "touches": touches, "needs": needs, "could": could}
         return Step(self.statement, run, **{name: value for name, value in given.items() if value is not None})
 
     # ---- values ----
@@ -78,13 +80,17 @@ class Values:
         assert place is not None
         yield from self._loads(statement.values[0], "wanted")
 
+        def could(run: Run, undone: Undone) -> bool:
+            value = int.from_bytes(without(undone, place, run.read(pe, place)), "little")
+            return COMPARE[statement.op](value, run.registers[pe][".wanted"])
+
         def holds(run: Run) -> bool:
-            return COMPARE[statement.op](run.value(pe, word), run.registers[pe][".wanted"])
+            return could(run, [])
 
         def go_on(run: Run) -> None:
             self._hidden(run, "wanted")
 
-        yield self._step(go_on, holds, lambda run: (Touch(place, False),))
+        yield self._step(go_on, holds, lambda run: (Touch(place, False),), could=could)
 
     _signal_wait = _poll = _poll_line = _wait
 

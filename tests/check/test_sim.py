@@ -1,0 +1,66 @@
+"""The `sim` fabric against the litmus language: the same statements as a program and as data have the same ends."""
+
+from __future__ import annotations
+
+import os
+import random
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from shmem import config
+from shmem.check import dpor
+from shmem.check.bounds import Bounds
+from shmem.check.litmus.language import parse
+from shmem.check.litmus.run import Run
+from shmem.check.litmus.syntax import Test
+from shmem.delivery.profiles import NAMED, Profile
+from shmem.fabric.sim import Program
+
+from .as_program import Watched, body
+from .programs import shmem_program
+
+FULL = os.environ.get("SHMEMU_TEST_CELLS") == "full"
+SEEDS = 80 if FULL else 25
+STATES = 3_000
+SETTINGS = replace(config.read({}, warn=False), heap_size=1 << 16)
+
+
+def ends_as_data(test: Test, profile: Profile) -> set[Any] | None:
+    found = dpor.Search(lambda: Run(test, profile), bounds=Bounds(states=STATES)).run()
+    return {(_named(end.registers), end.blocked) for end in found.outcomes} if found.complete else None
+
+
+def _named(registers: Any) -> Any:
+    """Without those of a statement that waits."""
+    return tuple(tuple(item for item in each if not item[0].startswith(".")) for each in registers)
+
+
+def ends_as_program(test: Test, profile: Profile) -> set[Any] | None:
+    jobs: list[Watched] = []
+
+    def start() -> Watched:
+        program = Program(body(lambda: jobs[-1], test), test.pes, profile, SETTINGS)
+        made = Watched.__new__(Watched)
+        jobs.append(made)
+        made.__init__(program, test)  # type: ignore[misc]
+        return made
+
+    found = dpor.Search(start, bounds=Bounds(states=4 * STATES)).run()
+    return set(found.outcomes) if found.complete else None
+
+
+@pytest.mark.parametrize("name", sorted(NAMED))
+def test_programs_have_the_ends_of_their_litmus_tests(name: str) -> None:
+    profile = replace(NAMED[name], unit=8)
+    compared = 0
+    for seed in range(SEEDS):
+        text = shmem_program(random.Random(seed))
+        [test] = parse(text)
+        wanted = ends_as_data(test, profile)
+        found = ends_as_program(test, profile) if wanted is not None else None
+        if wanted is not None and found is not None:
+            assert found == wanted, f"seed {seed} under {name}:\n{text}"
+            compared += 1
+    assert compared >= SEEDS // 2
