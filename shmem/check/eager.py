@@ -7,6 +7,7 @@ by whether it finds the same outcomes.
 from __future__ import annotations
 
 from collections.abc import Callable
+from hashlib import blake2b
 
 from ..delivery.facts import Move
 from .bounds import Bounds, Ended
@@ -21,7 +22,7 @@ def search(
     """All executions from a start on, depth first. digest: all that can still matter of a state, as a hashable value;
     None: nothing is remembered."""
     found, bounds = Found(), bounds or Bounds()
-    seen: set[object] = set()
+    seen: set[bytes] = set()
     trail = Trail(start)
     todo: list[list[Move]] = []  # what is left to try after each of the moves made
 
@@ -44,7 +45,7 @@ def search(
         trail.back(len(todo) - 1)
         trail.forward(todo[-1].pop(0))
         if digest is not None:
-            state = digest(trail.here())
+            state = blake2b(repr(digest(trail.here())).encode(), digest_size=16).digest()
             if state in seen:
                 continue
             seen.add(state)

@@ -59,6 +59,7 @@ class Task:
     step: Step | None = None  # None: it has ended
     result: Any = None
     error: BaseException | None = None
+    told: int = 0  # a digest of everything it was told
     seen: dict[Place, bytes] = field(default_factory=dict)  # what it has loaded since it last spun
     polls: dict[tuple[str, Place], list[Any]] = field(default_factory=dict)  # by line: the value last seen, how often
 
@@ -269,8 +270,10 @@ class Job:
         try:
             value = step.run()
         except BaseException as error:
+            task.told = hash((task.told, type(error).__name__, str(error)))
             self._resume(task, error=error)
         else:
+            task.told = hash((task.told, frozen(value)))
             self._resume(task, value)
         for key in islice(reversed(self.machine.known), len(self.machine.known) - posted):
             self._given += [("posted", key), ("rung", key)]
@@ -291,6 +294,13 @@ class Job:
     def outcome(self) -> Hashable:
         """How it ended."""
         return self.end()
+
+    def digest(self) -> Hashable:
+        """All that can still matter: what is in memory and in flight, and what each task was told; of a program that
+        does the same whenever it is told the same."""
+        tasks = tuple((key, task.told, task.step is None) for key, task in self.tasks.items())
+        meetings = tuple((team, tuple(sorted(m.entered.items()))) for team, m in sorted(self.meetings.items()))
+        return tasks, meetings, tuple(sorted(self.notes.items())), self.machine.digest()
 
     def copy(self) -> None:
         """Tasks can't be copied."""
