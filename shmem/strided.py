@@ -19,7 +19,8 @@ from .views import Array, check_array
 
 def _row(pe: PE, value: object, name: str) -> Array:
     """An array as one row of elements, without a copy."""
-    array = np.asarray(check_array(value, name, pe.me))  # a subclass may have an idea of its own of what a row is
+    array: Array = check_array(value, name, pe.me)
+    array = array.view(np.ndarray)  # a subclass may have an idea of its own of what a row is; a tracked one stays so
     if array.flags.c_contiguous:
         return array.reshape(-1)
     if array.ndim != 1:
@@ -59,8 +60,8 @@ def _blocks(pe: PE, row: Array, name: str, stride: int, bsize: int, nblocks: int
         return row[:bsize]
     if bsize == 1:
         return row[:end:stride]
-    step, raw = row.strides[0], row.view(f"V{row.itemsize}")  # as_strided does not know every dtype
-    return np.lib.stride_tricks.as_strided(raw, (nblocks, bsize), (stride * step, step)).view(row.dtype)
+    raw = row[:end].view(f"V{row.itemsize}")  # sliding_window_view does not know every dtype
+    return np.lib.stride_tricks.sliding_window_view(raw, bsize, writeable=True)[::stride].view(row.dtype)
 
 
 def _all_blocks(

@@ -38,12 +38,12 @@ def _address_finder() -> Callable[[Array], int]:
     try:
         from ._native import _hot
     except ImportError:
-        return lambda array: int(array.__array_interface__["data"][0])
+        return lambda array: int(getattr(array, "_address", None) or array.__array_interface__["data"][0])
     return _hot.address
 
 
 address_of: Callable[[Array], int] = _address_finder()
-"""The address of an array's first element."""
+"""The address of an array's first element; a tracked array (`shmem.tracked`) tells it as `_address`."""
 
 
 def check_array(value: object, name: str, me: int) -> Array:

@@ -439,9 +439,10 @@ static PyObject *run_records(PyObject *module, PyObject *args) {
 
 static PyObject *data_address(PyObject *module, PyObject *o) {
     (void)module;
-    if (!PyArray_Check(o)) {
-        PyErr_SetString(PyExc_TypeError, "an ndarray is needed");
-        return NULL;
+    if (!PyArray_Check(o)) {                /* a tracked array knows its address itself */
+        PyObject *address = PyObject_GetAttrString(o, "_address");
+        if (!address) PyErr_SetString(PyExc_TypeError, "an ndarray is needed");
+        return address;
     }
     return PyLong_FromUnsignedLongLong((uintptr_t)PyArray_DATA((PyArrayObject *)o));
 }
