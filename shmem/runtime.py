@@ -24,6 +24,7 @@ from .slots import SHARED, Slots
 if TYPE_CHECKING:
     from .collectives.plans import LeftOff, Plan
     from .contexts import Context, Session
+    from .lock_queue import Place
     from .streams import Stream
 
 LEAK_LINES = 20  # of the list of what was not freed
@@ -46,7 +47,7 @@ class PE:
     told_dead: set[int] = field(default_factory=set)  # deaths that a wait has reported already
     streams: list[Stream] = field(default_factory=list)  # open ones
     turns: dict[int, int] = field(default_factory=dict)  # which word of a set was last returned, by heap offset
-    locks: dict[int, str] = field(default_factory=dict)  # "queued", "held" or "being changed", by heap offset
+    locks: dict[int, Place] = field(default_factory=dict)  # where it stands with each, by heap offset
     plans: dict[object, Plan] = field(default_factory=dict)  # of collectives, by their arguments
     past: tuple[tuple[int, int], ...] = ()  # address and bytes of the heaps before earlier calls of finalize
     left: dict[int, LeftOff] = field(default_factory=dict)  # collectives given up, by slot
