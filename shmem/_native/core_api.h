@@ -137,4 +137,4 @@ typedef struct sm_stream sm_stream;
 sm_stream *sm_stream_open(sm_pe *p);                         /* NULL: no memory, or no thread */
 int sm_stream_launch(sm_stream *s, sm_job *job);             /* 0, or -1: no memory */
 int sm_job_wait(sm_pe *p, const sm_job *job, int64_t timeout_ns);
-void sm_stream_close(sm_stream *s);                          /* all jobs are done before */
+void sm_stream_close(sm_stream *s);                          /* jobs that are not done end with SM_CANCELLED */

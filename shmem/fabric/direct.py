@@ -106,7 +106,7 @@ class NativeExecutor:
         return job
 
     def close(self) -> None:
-        """Ends the thread after the jobs that it has."""
+        """Ends the thread; a job that waits goes on for 0.1 s at most."""
         self._fabric.lib.sm_stream_close(self._stream)
 
 

@@ -34,6 +34,7 @@ class Status(IntEnum):
     MISMATCH = -4  # a barrier in which the PEs made different collective calls
     BAD_OP = -5  # a record that this fabric does not know
     SKIPPED = -6  # a job of a stream that was not run, since an earlier one had failed
+    CANCELLED = -7  # a job of a stream that was closed before it had ended
 
 
 class Level(IntEnum):
@@ -105,7 +106,7 @@ class Executor(Protocol):
         """Adds a job; `timeout_s` limits each from its own start. The records must live until it is done."""
 
     def close(self) -> None:
-        """Ends the thread behind it, when all jobs are done."""
+        """Ends the thread behind it. A job that waits is given up within a moment, the rest is not begun."""
 
 
 class Fabric(Protocol):
