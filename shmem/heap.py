@@ -101,6 +101,10 @@ class SymmetricHeap:
         """Raises FreedBlock unless a live block begins at `offset`."""
         self._allocator.size_of(offset)
 
+    def room(self, offset: int) -> int:
+        """The bytes that the block at `offset` takes; raises FreedBlock if none begins there."""
+        return self._allocator.size_of(offset)
+
     def live(self, offset: int, nbytes: int) -> bool:
         """Whether all these bytes lie in one live block."""
         start = self._allocator.find(offset)
