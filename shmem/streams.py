@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from .errors import StateError
 from .fabric.interface import Job, Status
 from .runtime import PE, current
-from .waiting import deadline, raise_dead, raise_timeout, until
+from .waiting import deadline, raise_busy, raise_dead, raise_timeout, until
 
 if TYPE_CHECKING:
     from .batch import Batch
@@ -60,6 +60,8 @@ class Event:
             raise_dead(self._pe, batch.awaited(at))
         elif status is Status.TIMEOUT:
             raise_timeout(self._pe, batch.awaited(at), batch.seen(at), self._limit)
+        elif status is Status.BUSY:
+            raise_busy(self._pe, batch.awaited(at))
         elif status is Status.CANCELLED:
             raise StateError(f"the batch was given up at record {at}, when its stream was closed", pe=self._pe.me)
         else:

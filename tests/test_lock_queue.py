@@ -118,6 +118,9 @@ class Fabric:
     def dead(self, *, look: bool) -> list[int]:
         return []
 
+    def disown(self) -> None:
+        pass
+
     def complete(self, q: int, level: object) -> None:
         pass
 

@@ -94,10 +94,13 @@ void sm_test_each(const sm_pe *p, const sm_condition *all, int64_t n, uint8_t *h
 
 /* Barrier of n members; its words lie in the leader's header. `call` is the fingerprint of the collective call, 0 =
  * unchecked. After SM_TIMEOUT, SM_INTERRUPTED and SM_DIED the PE has arrived, and the next sm_barrier of the same slot and
- * call goes on with that barrier; one of another call first waits for the end of it. sm_barrier_all is the one of all PEs for up to one slice of time; what it answers other than 0, the
- * next sm_barrier answers again, so that its caller may hand over to the general path. */
+ * call goes on with that barrier; one of another call first waits for the end of it. It belongs to the thread that entered
+ * it until it is complete or that thread calls sm_disown; another thread gets SM_BUSY meanwhile, and nothing is done.
+ * sm_barrier_all is the one of all PEs for up to one slice of time, after which it belongs to nobody; what it answers other
+ * than 0, the next sm_barrier answers again, so that its caller may hand over to the general path. */
 int sm_barrier(sm_pe *p, int slot, int leader, int n, uint64_t call, int64_t timeout_ns);
 int sm_barrier_all(sm_pe *p, uint64_t call);
+void sm_disown(sm_pe *p);                                    /* the calling thread leaves its barriers, entered as they are */
 uint32_t sm_entered(const sm_pe *p, int pe, int slot);       /* how many barriers of that slot a PE has entered */
 uint32_t sm_rounds(const sm_pe *p, int slot, int leader);    /* how many barriers of that leader's slot are complete */
 int sm_unfinished(const sm_pe *p, int slot, uint64_t *call); /* whether this PE has entered one and not left it; its call */

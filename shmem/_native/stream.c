@@ -33,6 +33,7 @@ static void run_job(sm_stream *s, sm_job *job) {
         int waits = status == SM_TIMEOUT || status == SM_INTERRUPTED;
         if (waits && atomic_load(&s->closing)) status = SM_CANCELLED;
     }
+    if (status != SM_OK) sm_disown(s->p);
     job->status = status;
     s->broken |= status != SM_OK;
     _Atomic uint32_t *finished = (_Atomic uint32_t *)&job->finished;

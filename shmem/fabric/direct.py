@@ -228,6 +228,10 @@ class DirectFabric:
         leader, n = members.pes[0], len(members.pes)
         return Status(self.lib.sm_barrier(self.pe, members.slot, leader, n, call, nanoseconds(timeout_s)))
 
+    def disown(self) -> None:
+        """Clears the owner of this thread's barriers."""
+        self.lib.sm_disown(self.pe)
+
     def team(self, members: Members) -> None:
         """Tells the core whose death a barrier of the slot can't outlive."""
         if self.lib.sm_team(self.pe, members.slot, list(members.pes), len(members.pes)):

@@ -35,6 +35,7 @@ class Status(IntEnum):
     BAD_OP = -5  # a record that this fabric does not know
     SKIPPED = -6  # a job of a stream that was not run, since an earlier one had failed
     CANCELLED = -7  # a job of a stream that was closed before it had ended
+    BUSY = -8  # another thread of this PE is in a barrier of that slot; nothing was done
 
 
 class Level(IntEnum):
@@ -162,7 +163,10 @@ class Fabric(Protocol):
     def barrier(self, members: Members, call: int, timeout_s: float) -> Status:
         """Arrives at a barrier and waits for the others. `call` is the fingerprint of the collective call (0 is
         compared with nothing). After TIMEOUT or INTERRUPTED the same call goes on with it. Completes nothing.
-        A slot holds one barrier at a time: threads of a PE meet in teams of their own."""
+        A slot holds one barrier at a time: threads of a PE meet in teams of their own, or get BUSY."""
+
+    def disown(self) -> None:
+        """The calling thread does not go on with the barriers that it has entered: another one may."""
 
     def entered(self, pe: int, slot: int) -> int:
         """How many barriers of a slot a PE has entered: tells who is missing."""
