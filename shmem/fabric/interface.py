@@ -107,7 +107,7 @@ class Executor(Protocol):
         """Adds a job; `timeout_s` limits each from its own start. The records must live until it is done."""
 
     def close(self) -> None:
-        """Ends the thread behind it. A job that waits is given up within a moment, the rest is not begun."""
+        """Ends the thread behind it. No job is begun any more; one that waits is given up, or ends some time."""
 
 
 class Fabric(Protocol):
