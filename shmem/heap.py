@@ -134,6 +134,20 @@ class SymmetricHeap:
         made: npt.NDArray[Any] = np.ndarray(shape, dtype, buffer=self.memory, offset=offset, order=strict)
         return self.seen(made)
 
+    def let_go(self) -> None:
+        """The PE is over: from now on only the program's arrays keep the memory."""
+        self._heap.let_go()
+        self.memory = self._heap.memory
+
+    @property
+    def mapped(self) -> bool:
+        """Whether the memory is there still."""
+        return self._heap.mapped
+
+    def had(self, address: int) -> bool:
+        """Whether an array at this address lies in this heap, which may be one that was let go."""
+        return self.mapped and self.base <= address < self.base + self.size
+
     def scratch(self, slot: int, half: int) -> tuple[int, int]:
         """Offset and size in bytes of half 0 or 1 of what the collectives of a slot have behind the heap."""
         if slot == 0:

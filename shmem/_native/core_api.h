@@ -51,7 +51,11 @@ typedef struct sm_pe sm_pe;
 /* A PE's view of the job. `segments[i]` is the address of PE i's segment (header, then heap) in this process, 0
  * if it can't be reached by loads and stores. Returns NULL when memory is short. */
 uint64_t sm_head_bytes(void);
-uint64_t sm_map_again(uint64_t address, uint64_t nbytes);    /* another mapping of shared pages; 0 if that can't be */
+void sm_unmap_heap(void *heap);                              /* of any PE, in this process; its header stays */
+void sm_retire(sm_pe *p);                                    /* no heap is used any more */
+/* A header and a heap side by side: second mappings of the shared pages at two addresses, or new pages (0); 0 if that
+ * can't be. */
+uint64_t sm_map_segment(uint64_t head, uint64_t head_bytes, uint64_t heap, uint64_t heap_bytes);
 sm_pe *sm_open(int me, int n, const uint64_t *segments, uint64_t heap_bytes, int cores, int survive);
 uint64_t sm_bulk_bytes(const sm_pe *p);                      /* of one PE's share of work too large for the cache */
 void sm_close(sm_pe *p);

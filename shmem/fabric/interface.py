@@ -71,9 +71,16 @@ class Heap(Protocol):
     memory: npt.NDArray[np.uint8]
     base: int  # address of its first byte in this process
 
-    def peer(self, pe: int) -> int | None:
-        """The address of the heap of a PE in this process, None where loads and stores do not reach. From then on its
-        waiters expect stores that wake nobody."""
+    def peer(self, pe: int) -> memoryview | None:
+        """The heap of a PE in this process, None where loads and stores do not reach. From then on its waiters expect
+        stores that wake nobody."""
+
+    def let_go(self) -> None:
+        """Forgets the memory: from now on only the arrays over it keep it."""
+
+    @property
+    def mapped(self) -> bool:
+        """Whether the own memory is there still."""
 
     def seen(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """An array over the heap of a PE as programs get it: itself, or one whose accesses are noticed."""
