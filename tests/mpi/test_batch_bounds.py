@@ -125,6 +125,7 @@ def test_repeating_what_changes_nothing_ends(width: int, n: int) -> None:
     batch = shmem.Batch()
     batch.put_strided(target, 8, 0, source, 16, 0, width, n, me)
     batch.copy_rows(rows, None, 0, source, None, 0, width, n)
+    assert len(batch) == (2 if width else 0)
     batch.run()
     shmem.barrier_all()
     assert target.tolist() == ([7, 3, 7, 7] if width else [7, 7, 7, 7])

@@ -157,19 +157,19 @@ def test_a_block_whose_lock_is_held_does_not_move():
 
 def test_a_lock_that_is_cut_off_is_gone():
     """As one that is freed: who held it does not hold the lock that lies there next."""
-    block = shmem.zeros(64, np.int64)
+    block, pe = shmem.zeros(64, np.int64), shmem.runtime.current()
+    here = shmem.views.address_of(block) - pe.heap.base
     if shmem.my_pe() == 0:
+        shmem.set_lock(block[2:3])
         shmem.set_lock(block[60:61])
+        assert sorted(pe.locks) == [here + 16, here + 480]
     shmem.barrier_all()
     block = shmem.realloc(block, 64)
-    again = shmem.realloc(block, 512)
-    lock = np.frombuffer(again, np.int64)[60:61]
-    lock[0] = 0
-    shmem.barrier_all()
-    shmem.set_lock(lock)
-    shmem.clear_lock(lock)
-    shmem.barrier_all()
-    shmem.free(again)
+    if shmem.my_pe() == 0:
+        assert list(pe.locks) == [here + 16]
+        shmem.clear_lock(np.frombuffer(block, np.int64)[2:3])
+    shmem.free(block)
+    assert not pe.locks
 
 
 @pytest.mark.mpi(min_size=2)

@@ -10,6 +10,7 @@ import pytest
 
 import shmem
 from shmem.errors import ArgumentError, ShmemTimeout, StateError
+from shmem.fabric import Status
 
 pytestmark = pytest.mark.mpi
 
@@ -200,3 +201,19 @@ def test_a_barrier_given_up_by_one_thread_is_taken_up_by_another():
     shmem.sync_all()
     shmem.barrier_all()
     shmem.free(go)
+
+
+def test_a_collective_refused_for_another_thread_is_not_one_given_up(monkeypatch):
+    """Nothing of it was done, so no later call goes on with it."""
+    pe = shmem.runtime.current()
+    x, y = shmem.zeros(4, np.int64), shmem.ones(4, np.int64)
+    with monkeypatch.context() as patch:
+        patch.setattr(pe.fabric, "submit", lambda *arguments: (Status.BUSY, 0))
+        with pytest.raises(StateError, match="another of its threads"):
+            shmem.sum_reduce(x, y, size=3)
+    assert not pe.left
+    shmem.sum_reduce(x, y, size=3)
+    assert x.tolist() == [shmem.n_pes()] * 3 + [0]
+    shmem.barrier_all()
+    shmem.free(y)
+    shmem.free(x)
