@@ -219,7 +219,7 @@ def acquire(pe: PE, place: Place, limit: float) -> None:
     if place.step is Step.WAITING:
         if pe.settings.on_death == "survive":
             pe.fabric.dead(look=True)
-            check_reachable(pe, place.pes[Step.LINK])
+            check_reachable(pe, _ahead(pe, place)[-1])  # of the others that are dead the holder will take no notice
         _await(pe, place, CMP.GE, TURN, lambda: _holder(pe, place), end)
         place.step = Step.HELD
 
@@ -262,11 +262,17 @@ def _await(pe: PE, place: Place, cmp: CMP, value: int, seen: Callable[[], str], 
     until(pe, lambda seconds: pe.fabric.wait(condition, seconds)[0], lambda: what, seen, left)
 
 
-def _holder(pe: PE, place: Place) -> str:
-    """Who has the lock, and who stands between: followed from node to node, so all of it was so at some moment."""
+def _ahead(pe: PE, place: Place) -> list[int]:
+    """This PE, those in the queue before it and the holder: from node to node, so each link was so at some moment."""
     ahead = {(look(pe, other, place.node) & NEXT) - 1: other for other in range(pe.n)}
     queue = [pe.me]
     while queue[-1] in ahead and len(queue) <= pe.n:
         queue.append(ahead[queue[-1]])
+    return queue
+
+
+def _holder(pe: PE, place: Place) -> str:
+    """Who has the lock, and who stands between, in words."""
+    queue = _ahead(pe, place)
     between = ", ".join(str(other) for other in queue[-2:0:-1])
     return f"PE {queue[-1]} as its holder" + (f", and before this PE, PE {between}" if between else "")
