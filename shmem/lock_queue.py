@@ -61,6 +61,7 @@ _ATOMICS = {
 }  # fmt: skip
 """Which half of the word, by its offset, and the atomic."""
 
+Call = list[bool]  # one call of a program, and whether it was begun: of one element, no two are the same
 _claims = threading.RLock()  # threads of a PE share its place: one call at a time uses it
 
 
@@ -82,14 +83,15 @@ class Place:
         self.results, self.pes = results.data, ops["pe"].data  # by step
         self._values, self._conds = ops["value"].data, ops["cond"].data
         self.node, self.step, self.wanted = node, Step.OUT, False
-        self.user: object = None
+        self.user: Call | None = None
 
-    def claim(self, pe: PE, user: object, held: bool) -> None:
-        """Makes `user` the call that uses the place. Raises LockError if another does, or if this PE holds the lock
-        where it must not, or the other way round."""
+    def claim(self, pe: PE, call: Call, held: bool) -> None:
+        """Makes `call` the one that uses the place: it is begun. Raises LockError if another one does, or if this PE
+        holds the lock where it must not, or the other way round."""
         with _claims:
             if self.user is None and (self.wanted and self.step is Step.HELD) is held:
-                self.user = user
+                self.user = call
+                call[0] = True
                 return
             busy = self.user is not None
         what = "is in another call on" if busy else "does not hold" if held else "holds"

@@ -2,7 +2,7 @@
 
 A lock is a symmetric int64 array of one element, zero when free. The order of acquisition is the order in which the PEs
 came, and nobody polls another's memory: `lock_queue.py` has the queue. Whatever a call raises, also an exception of a
-signal handler, leaves this PE outside of the queue; only the refusal of a release leaves it as it was.
+signal handler, leaves this PE outside of the queue; only a call that is refused leaves it as it was.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 
 from .arrays import zeros
 from .errors import ArgumentError, DtypeError, LockError, ShmemError
-from .lock_queue import Place, Step, acquire, attempt, retreat
+from .lock_queue import Call, Place, Step, acquire, attempt, retreat
 from .memory import free
 from .records import Kind
 from .runtime import PE, current
@@ -34,28 +34,32 @@ def _place(pe: PE, lock: object) -> Place:
     return known if known is not None else pe.locks.setdefault(at.offset, Place(pe.me, at.offset))
 
 
-def _use(pe: PE, lock: object, held: bool, change: Callable[[PE, Place], bool]) -> bool:
-    """Has one call change the place of this PE, which holds the lock or not; if it raises, the PE is outside after.
+def _use(
+    lock: object, held: bool, change: Callable[[PE, Place, float], bool], timeout: float | None, call: Call
+) -> bool:
+    """Has a call change the place of this PE, which holds the lock or not; if it raises, the PE is outside after.
 
     The lines that end the use call nothing, so no signal handler can run between them; and the way out after an error
     of ours is inside of the first try, since a signal may come there as well.
     """
-    user, place = object(), _place(pe, lock)
+    pe = current()
+    limit = deadline(pe, timeout)  # before anything: who is refused must not stand in the queue
+    place = _place(pe, lock)
     try:
-        place.claim(pe, user, held)
+        place.claim(pe, call, held)
         try:
-            return change(pe, place)
+            return change(pe, place, limit)
         except ShmemError:
             place.wanted = False
             retreat(pe, place)
             raise
     except BaseException:
-        if place.user is user:
+        if place.user is call:
             place.wanted = False
             _insist(pe, place)
         raise
     finally:
-        if place.user is user:
+        if place.user is call:
             place.user = None
 
 
@@ -77,19 +81,17 @@ def set_lock(lock: Array, *, timeout: float | None = None) -> None:
     threads is waiting for it, NotSymmetric, DtypeError, SizeMismatch, ShmemTimeout naming the holder, PeerDied: who
     died waiting is passed over, a lock whose holder died is lost. OpenSHMEM 1.6, 9.13 (shmem_set_lock).
     """
-    pe = current()
-    limit = deadline(pe, timeout)  # before anything: who is refused must not stand in the queue
-
-    def take(pe: PE, place: Place) -> bool:
-        retreat(pe, place)  # what signals in a way out have left
-        place.wanted = True
-        acquire(pe, place, limit)
-        return True
-
-    _use(pe, lock, False, take)
+    _use(lock, False, _take, timeout, [False])
 
 
-def _try(pe: PE, place: Place) -> bool:
+def _take(pe: PE, place: Place, limit: float) -> bool:
+    retreat(pe, place)  # what signals in a way out have left
+    place.wanted = True
+    acquire(pe, place, limit)
+    return True
+
+
+def _try(pe: PE, place: Place, limit: float) -> bool:
     retreat(pe, place)
     place.wanted = True
     attempt(pe, place)
@@ -102,13 +104,27 @@ def test_lock(lock: Array) -> bool:
 
     Never blocks. Raises as `set_lock`. OpenSHMEM 1.6, 9.13 (shmem_test_lock).
     """
-    return not _use(current(), lock, False, _try)
+    return not _use(lock, False, _try, None, [False])
 
 
-def _release(pe: PE, place: Place) -> bool:
+def _release(pe: PE, place: Place, limit: float) -> bool:
     place.wanted = False
     retreat(pe, place)
     return True
+
+
+def _clear(lock: Callable[[], object], timeout: float | None) -> None:
+    """Releases a lock. What a signal handler raises before that is begun comes after it."""
+    call = [False]
+    try:
+        _use(lock(), True, _release, timeout, call)
+    except ShmemError:
+        raise
+    except BaseException:
+        if not call[0]:
+            with suppress(ShmemError):
+                _use(lock(), True, _release, None, call)
+        raise
 
 
 def clear_lock(lock: Array, *, timeout: float | None = None) -> None:
@@ -118,9 +134,7 @@ def clear_lock(lock: Array, *, timeout: float | None = None) -> None:
     That holds as well if a signal handler raises meanwhile. timeout: checked, and not needed: nothing is waited for.
     Raises LockError if this PE does not hold it, otherwise as `set_lock`. OpenSHMEM 1.6, 9.13 (shmem_clear_lock).
     """
-    pe = current()
-    deadline(pe, timeout)
-    _use(pe, lock, True, _release)
+    _clear(lambda: lock, timeout)
 
 
 def new_lock() -> Array:
@@ -179,4 +193,4 @@ class Lock:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.release()
+        _clear(self._live, None)

@@ -16,6 +16,7 @@ from typing import Any
 import shmem
 
 PACKAGE = str(Path(shmem.__file__).parent)
+ENTRY = "RESUME"
 _code: dict[CodeType, bytes] = {}
 
 
@@ -32,6 +33,7 @@ class _Tracer:
         name = frame.f_code.co_filename
         frame.f_trace_opcodes = name.startswith(PACKAGE) and name.endswith(".py")  # not what records calls in the tests
         frame.f_trace_lines = False
+        self.last[frame] = ENTRY
         return self.step
 
     def step(self, frame: FrameType, event: str, arg: object) -> Any:
@@ -39,9 +41,12 @@ class _Tracer:
             self.last.pop(frame, None)
             self.last.pop(frame.f_back, None)  # no handler runs on the return of a Python function
         if event == "opcode":
+            now = dis.opname[_code.setdefault(frame.f_code, frame.f_code.co_code)[frame.f_lasti]]
+            if now in (ENTRY, "MAKE_CELL", "COPY_FREE_VARS"):
+                return self.step
             before = self.last.pop(frame, "")
-            self.last[frame] = dis.opname[_code.setdefault(frame.f_code, frame.f_code.co_code)[frame.f_lasti]]
-            if before.startswith(("CALL", "RESUME", "JUMP_BACKWARD")):
+            self.last[frame] = now
+            if before.startswith(("CALL", ENTRY, "JUMP_BACKWARD")):
                 self.left -= 1
                 if self.left == 0:
                     raise Interrupt
