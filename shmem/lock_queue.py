@@ -276,5 +276,7 @@ def _ahead(pe: PE, place: Place) -> list[int]:
 def _holder(pe: PE, place: Place) -> str:
     """Who has the lock, and who stands between, in words."""
     queue = _ahead(pe, place)
+    if len(queue) == 1:
+        return "no PE before this one in the queue"
     between = ", ".join(str(other) for other in queue[-2:0:-1])
     return f"PE {queue[-1]} as its holder" + (f", and before this PE, PE {between}" if between else "")
