@@ -6,7 +6,6 @@ array without elements takes no memory, but its allocation and its `free` are ba
 
 from __future__ import annotations
 
-import ctypes
 import math
 import operator
 from collections.abc import Sequence
@@ -185,9 +184,8 @@ def ptr(target: Array, pe: int) -> Array | None:
     there = here.check_pe(pe)
     own = check_array(target, "target", here.me)
     place = symmetric(here, own, own.size, "target")
-    start = here.heap.peer(there) if here.hosts[there] == here.hosts[here.me] else None
-    if start is None:
+    memory = here.heap.peer(there) if here.hosts[there] == here.hosts[here.me] else None
+    if memory is None:
         return None
-    memory = memoryview((ctypes.c_char * here.heap.size).from_address(start)).cast("B")
     view: Array = np.ndarray(own.shape, own.dtype, buffer=memory, offset=place.offset, strides=own.strides)
     return here.heap.seen(view)

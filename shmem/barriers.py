@@ -7,7 +7,7 @@ all of them.
 
 from __future__ import annotations
 
-from .errors import SymmetryError
+from .errors import ShmemError, SymmetryError
 from .fabric.interface import Level, Members, Status
 from .front import fronted
 from .records import REFUSED, fingerprint
@@ -29,6 +29,20 @@ def arrive(pe: PE, members: Members, call: str, timeout: float | None = None, *,
     check = fingerprint(call) if pe.settings.check_symmetry else REFUSED if refused else 0
     if meet(pe, members, check, call, timeout) is Status.MISMATCH:
         raise_differing(pe, members, call)
+
+
+def agree(pe: PE, members: Members, call: str, problem: ShmemError | None, timeout: float | None = None) -> None:
+    """As `arrive`, for a call that this PE can't take part in if it has a problem: it raises that, and every other
+    member SymmetryError, which quotes it."""
+    text = call if problem is None else f"{call}: {problem}"
+    try:
+        arrive(pe, members, text, timeout, refused=problem is not None)
+    except SymmetryError as differing:
+        if problem is not None:
+            raise problem from differing
+        raise
+    if problem is not None:
+        raise problem
 
 
 def check_members(pe: PE, members: Members) -> None:

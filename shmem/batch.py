@@ -148,7 +148,10 @@ class Batch(LinesInBatch):
         self, target: Array, target_offset: int, target_stride: int,
         source: Array, source_offset: int, source_stride: int, width: int, n: int, pe: int,
     ) -> None:  # fmt: skip
-        """n blocks of `width` bytes, strides apart in target and source; one record. Raises as `put_many`."""
+        """n blocks of `width` bytes, strides apart in target and source; one record. Raises as `put_many`.
+
+        n: as many as a stride allows; with strides of 0 all are the same block, which is copied once.
+        """
         to, offset = self._target(target)
         what = _contiguous(source, "source", self._pe)
         if n <= 0:
@@ -158,9 +161,12 @@ class Batch(LinesInBatch):
             _check_blocks(int(start), int(start) + (int(n) - 1) * int(stride), int(width), array, name, self._pe)
         if max(abs(target_stride), abs(source_stride)) > STRIDE_MAX:
             raise ArgumentError("strides of 2 GiB and more", pe=self._pe.me)
+        there, times = reach(self._pe, pe), n if target_stride or source_stride else 1
+        if not width:
+            return
         op = record(
-            Op.PUT_STRIDED, pe=reach(self._pe, pe), dst=offset + target_offset, src=address_of(what) + source_offset,
-            n=n, value=width, aux=strides(target_stride, source_stride),
+            Op.PUT_STRIDED, pe=there, dst=offset + target_offset, src=address_of(what) + source_offset,
+            n=times, value=width, aux=strides(target_stride, source_stride),
         )  # fmt: skip
         self._add(op, to, what)
 
@@ -264,6 +270,10 @@ class Batch(LinesInBatch):
             first, last = (0, rows - 1) if chosen is None else (int(np.min(chosen)), int(np.max(chosen)))
             where = _contiguous(array, name, self._pe)
             _check_blocks(first * int(stride), last * int(stride), int(width), where, name, self._pe)
+        if not width:
+            return
+        if not chosen_rows and not (target_stride or source_stride):
+            rows = 1  # the same one again and again
         detail = self._detail(target_rows, source_rows)
         detail["target_stride"], detail["source_stride"], detail["width"] = target_stride, source_stride, width
         flags = STREAMING if rows * width >= self._bulk else 0
@@ -353,6 +363,15 @@ class Batch(LinesInBatch):
         if self._compiled is None:
             self._compiled = np.concatenate(self._parts) if self._parts else np.zeros(0, RECORD)
         return self._compiled
+
+    def names(self, address: int, nbytes: int) -> bool:
+        """Whether a record reads or writes some of these bytes of the own heap, or the same ones of a peer's."""
+        arrays = [kept for kept in self._keep if isinstance(kept, np.ndarray)]
+        return any(address_of(a) < address + nbytes and address < address_of(a) + a.nbytes for a in arrays)
+
+    def meets(self, team: Team) -> bool:
+        """Whether there is a barrier of that team in it."""
+        return team in self._teams
 
     def raise_differing(self, at: int) -> None:
         """Raises SymmetryError with every PE's call, after the barrier at record `at` found them to differ."""

@@ -11,7 +11,6 @@ import contextlib
 import ctypes
 import faulthandler
 import math
-import mmap
 import os
 import sys
 from collections.abc import Sequence
@@ -61,7 +60,7 @@ class World:
 
         nbytes = fitting_heap(self, asked, given, head_bytes() + SCRATCH_BYTES)
         cores = len(os.sched_getaffinity(0))
-        window = partial(shared_window, self)
+        window = partial(shared_segments, self)
         return DirectFabric(self.me, self.n, window, cores, settings.on_death == "survive", settings.isa), nbytes
 
     def tell_leaks(self, text: str) -> None:
@@ -212,28 +211,37 @@ def shared_memory_free() -> int:
     return stat.f_bavail * stat.f_frsize
 
 
-def shared_window(world: World, nbytes: int) -> tuple[list[int], object]:
-    """One segment of `nbytes` (whole pages) for each PE of this host: their addresses here, and what keeps them.
+def shared_segments(world: World, head: int, nbytes: int) -> list[int]:
+    """A segment for each PE of this host, `head` bytes and behind them `nbytes` (whole pages): their addresses here.
 
-    They are mappings of our own of the window's pages, which nobody ends: arrays over them stay readable after finalize
-    and after MPI's (Open MPI's takes its windows away), and so do the words that the exit handler needs.
+    The two parts are mappings of our own of the pages of two windows, which nobody but us ends; the windows are freed
+    at once. So arrays stay readable after finalize and after MPI's, the exit handler has its words, and the memory of
+    the heaps is given back when no PE has any of it mapped any more: a header may outlive them.
     """
-    if world.n == 1:  # MPI gives a lone PE ordinary memory, which is neither aligned nor zero
-        memory = mmap.mmap(-1, nbytes)
-        anchor = ctypes.c_char.from_buffer(memory)
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(memory))  # the core's exit handler runs after Python has gone
-        return [ctypes.addressof(anchor)], (memory, anchor)
-    host = world.comm.Split_type(world.mpi.COMM_TYPE_SHARED)
-    if host.size != world.n:
-        names = ", ".join(sorted(set(world.hosts)))
-        raise ShmemError(f"the fabric direct needs all PEs on one host; this job spans {names}", pe=world.me)
-    window = world.mpi.Win.Allocate_shared(nbytes, 1, comm=host)
-    segments = [window.Shared_query(rank)[0].address for rank in range(world.n)]
-    if any(address % PAGE for address in segments):
-        raise ShmemError("this MPI gave a shared window that is not page aligned", pe=world.me)
     from ._native import _core
 
-    ours = [int(_core.lib.sm_map_again(address, nbytes)) for address in segments]
-    if not all(ours):
-        raise ShmemError("this MPI gave a shared window that can't be mapped again", pe=world.me)
-    return ours, window
+    if world.n == 1:  # MPI gives a lone PE ordinary memory, which is neither aligned nor zero
+        segments = [int(_core.lib.sm_map_segment(0, head, 0, nbytes))]
+    else:
+        host = world.comm.Split_type(world.mpi.COMM_TYPE_SHARED)
+        if host.size != world.n:
+            names = ", ".join(sorted(set(world.hosts)))
+            raise ShmemError(f"the fabric direct needs all PEs on one host; this job spans {names}", pe=world.me)
+        heads, heaps = _window(world, host, head), _window(world, host, nbytes)
+        addresses = zip(heads[1], heaps[1], strict=True)
+        segments = [int(_core.lib.sm_map_segment(at, head, heap, nbytes)) for at, heap in addresses]
+        for window in (heads[0], heaps[0]):
+            window.Free()  # collective: by then every PE has its mappings
+        host.Free()
+    if not all(segments):
+        raise ShmemError("the memory of the heaps can't be mapped", pe=world.me)
+    return segments
+
+
+def _window(world: World, host: Any, nbytes: int) -> tuple[Any, list[int]]:
+    """A shared window of `nbytes` a PE, and the addresses of its parts."""
+    window = world.mpi.Win.Allocate_shared(nbytes, 1, comm=host)
+    parts = [window.Shared_query(rank)[0].address for rank in range(world.n)]
+    if any(address % PAGE for address in parts):
+        raise ShmemError("this MPI gave a shared window that is not page aligned", pe=world.me)
+    return window, parts

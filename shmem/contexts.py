@@ -15,6 +15,7 @@ from types import TracebackType
 from .enums import CTX, CTX_SESSION
 from .errors import ArgumentError, ContextError
 from .fabric.interface import Level
+from .in_use import context_in_use
 from .runtime import PE, current, started
 from .teams import TEAM_WORLD, Team, resolve
 
@@ -93,7 +94,7 @@ class Ctx:
         return team_create_ctx(TEAM_WORLD if team is None else team, options)
 
     def destroy(self) -> None:
-        """Completes and destroys the context; nothing for an invalid or destroyed one. As `ctx_destroy`.
+        """Completes and destroys the context; nothing for an invalid or destroyed one. Raises as `ctx_destroy`.
 
         Another handle of CTX_DEFAULT becomes invalid. OpenSHMEM 1.6, 9.5 (shmem_ctx_destroy).
         """
@@ -139,7 +140,9 @@ class Ctx:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.destroy()
+        made = self._now()
+        if error is None or made is None or context_in_use(current(), [made]) is None:  # the block's error comes first
+            self.destroy()
 
 
 CTX_DEFAULT = Ctx._of(_DEFAULT)
@@ -200,11 +203,15 @@ def team_create_ctx(team: Team, options: int = 0) -> Ctx:
 def ctx_destroy(ctx: Ctx) -> None:
     """Completes what was sent on a context and destroys it; nothing for CTX_DEFAULT and CTX_INVALID.
 
-    Local to this PE. Raises ContextError for one that is destroyed already. OpenSHMEM 1.6, 9.5 (shmem_ctx_destroy).
+    Local to this PE. Raises ContextError for one that is destroyed already, and while a batch in flight on a stream
+    uses it: a quiet does not wait for what the stream has not sent yet. OpenSHMEM 1.6, 9.5 (shmem_ctx_destroy).
     """
     if isinstance(ctx, Ctx) and ctx._made in (None, _DEFAULT):
         return
-    end(current(), [context_of(ctx)])
+    pe, made = current(), context_of(ctx)
+    if (busy := context_in_use(pe, [made])) is not None:
+        raise busy
+    end(pe, [made])
 
 
 def end(pe: PE, ended: list[Context]) -> None:

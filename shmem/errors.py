@@ -189,7 +189,8 @@ class PeerDied(ShmemError):
 
 
 class LockError(ShmemError):
-    """A lock used against its rules: released by a PE that does not hold it, or acquired twice by one PE.
+    """A lock used against its rules: released by a PE that does not hold it, acquired twice by one PE, moved by
+    `realloc` while it is held, or freed while a thread waits for it.
 
     shmem.clear_lock(lock)      # LockError: PE 0 does not hold the lock at heap offset 0x40
     """

@@ -101,6 +101,10 @@ class SymmetricHeap:
         """Raises FreedBlock unless a live block begins at `offset`."""
         self._allocator.size_of(offset)
 
+    def room(self, offset: int) -> int:
+        """The bytes that the block at `offset` takes; raises FreedBlock if none begins there."""
+        return self._allocator.size_of(offset)
+
     def live(self, offset: int, nbytes: int) -> bool:
         """Whether all these bytes lie in one live block."""
         start = self._allocator.find(offset)
@@ -129,6 +133,20 @@ class SymmetricHeap:
         strict: Literal["C", "F"] = "F" if order == "F" else "C"
         made: npt.NDArray[Any] = np.ndarray(shape, dtype, buffer=self.memory, offset=offset, order=strict)
         return self.seen(made)
+
+    def let_go(self) -> None:
+        """The PE is over: from now on only the program's arrays keep the memory."""
+        self._heap.let_go()
+        self.memory = self._heap.memory
+
+    @property
+    def mapped(self) -> bool:
+        """Whether the memory is there still."""
+        return self._heap.mapped
+
+    def had(self, address: int) -> bool:
+        """Whether an array at this address lies in this heap, which may be one that was let go."""
+        return self.mapped and self.base <= address < self.base + self.size
 
     def scratch(self, slot: int, half: int) -> tuple[int, int]:
         """Offset and size in bytes of half 0 or 1 of what the collectives of a slot have behind the heap."""

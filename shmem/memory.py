@@ -14,11 +14,13 @@ import sys
 
 import numpy as np
 
-from .barriers import collective
+from .barriers import agree, collective
 from .bootstrap import PAGE
 from .config import format_size
 from .enums import MALLOC
 from .errors import ArgumentError, DtypeError, FreedBlock, HeapExhausted, NotSymmetric
+from .fabric.interface import Level
+from .in_use import block_in_use, forget_locks
 from .runtime import PE, current
 from .views import Array, address_of, from_before
 
@@ -183,8 +185,9 @@ def realloc(mem: memoryview | Array | None, nbytes: int) -> memoryview | None:
     mem: what an allocation returned; None is `malloc`. nbytes: 0 is `free` and gives None. The first bytes, as many as
     both have, are kept, each PE's own, and so are alignment and hints; the rest is undefined. The block may lie
     elsewhere: views of `mem` must not be used any more. On return: every PE's contents are in place, so puts to it may
-    begin. Raises SymmetryError, NotSymmetric and FreedBlock as `free`, HeapExhausted as `malloc`; then mem is still
-    there. OpenSHMEM 1.6, 9.3 (shmem_realloc).
+    begin. Raises SymmetryError, NotSymmetric, FreedBlock, StateError and LockError as `free`, LockError also where a
+    block with a lock that is held would have to move, HeapExhausted as `malloc`; then mem is still there.
+    OpenSHMEM 1.6, 9.3 (shmem_realloc).
     """
     pe = current()
     wanted = _whole(pe, nbytes, "nbytes")
@@ -196,8 +199,10 @@ def realloc(mem: memoryview | Array | None, nbytes: int) -> memoryview | None:
     if wanted == 0:
         free(mem)
         return None
-    offset = _same_block(pe, held, f"realloc({{}}, {wanted})")
+    offset = _same_block(pe, held, f"realloc({{}}, {wanted})", wanted)
+    end = offset + pe.heap.room(offset)
     if pe.heap.shrink(offset, wanted, caller()):
+        forget_locks(pe, offset + wanted, end)
         return _bytes(pe, offset, wanted)
     return _bytes(pe, _move(pe, offset, wanted), wanted)
 
@@ -218,9 +223,11 @@ def free(mem: Array | memoryview | None) -> None:
     """Frees a symmetric array or block. Collective, begins with a barrier of all PEs; None does nothing.
 
     mem: what the allocation returned, or an array that begins where it began. On return: transfers to it have been
-    completed by the barrier, and the memory may be reused. Views of it must not be used any more.
-    Raises SymmetryError if the PEs free different blocks, NotSymmetric, FreedBlock for a block freed already or a view
-    that begins inside one, DtypeError for what is no memory. OpenSHMEM 1.6, 9.3 (shmem_free).
+    completed by the barrier, and the memory may be reused. Views of it must not be used any more; a lock in it is gone,
+    held or not. Raises SymmetryError if the PEs free different blocks, NotSymmetric, FreedBlock for a block freed
+    already or a view that begins inside one, DtypeError for what is no memory. Raises StateError while a batch in
+    flight on a stream of this PE uses the block, LockError while another thread waits for a lock in it; the other PEs
+    get SymmetryError then, and the block is still there. OpenSHMEM 1.6, 9.3 (shmem_free).
     """
     if mem is None:
         return
@@ -231,20 +238,24 @@ def free(mem: Array | memoryview | None) -> None:
     _give_back(pe, _same_block(pe, held, "free({})"))
 
 
-def _same_block(pe: PE, held: Array, call: str) -> int:
-    """Collective: the offset of the live block that begins where `held` does, the same on all PEs."""
+def _same_block(pe: PE, held: Array, call: str, wanted: int = 0) -> int:
+    """Collective: the offset of the live block that begins where `held` does, the same on all PEs, and which may go;
+    with `wanted`, what lies beyond these bytes may, or all of it may move."""
     offset = address_of(held) - pe.heap.base
     problem = _why_not_free(pe, offset)
-    collective(pe, call.format(f"block at {offset:#x}" if problem is None else "of what is no live block"))
     if problem is not None:
+        collective(pe, call.format("of what is no live block"))
         raise problem
+    room = pe.heap.room(offset)
+    moves = wanted > room
+    pe.fabric.complete(0, Level.VISIBLE)
+    busy = block_in_use(pe, offset + (0 if moves else wanted), offset + room, moves)
+    agree(pe, pe.members, call.format(f"block at {offset:#x}"), busy)
     return offset
 
 
 def _give_back(pe: PE, offset: int) -> None:
-    nbytes = pe.heap.give_back(offset)
-    for gone in [lock for lock in pe.locks if offset <= lock < offset + nbytes]:
-        del pe.locks[gone]
+    forget_locks(pe, offset, offset + pe.heap.give_back(offset))
 
 
 def _why_not_free(pe: PE, offset: int) -> NotSymmetric | FreedBlock | None:

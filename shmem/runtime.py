@@ -24,6 +24,7 @@ from .slots import SHARED, Slots
 if TYPE_CHECKING:
     from .collectives.plans import LeftOff, Plan
     from .contexts import Context, Session
+    from .lock_queue import Place
     from .streams import Stream
 
 LEAK_LINES = 20  # of the list of what was not freed
@@ -46,9 +47,9 @@ class PE:
     told_dead: set[int] = field(default_factory=set)  # deaths that a wait has reported already
     streams: list[Stream] = field(default_factory=list)  # open ones
     turns: dict[int, int] = field(default_factory=dict)  # which word of a set was last returned, by heap offset
-    locks: dict[int, str] = field(default_factory=dict)  # "queued", "held" or "being changed", by heap offset
+    locks: dict[int, Place] = field(default_factory=dict)  # where it stands with each, by heap offset
     plans: dict[object, Plan] = field(default_factory=dict)  # of collectives, by their arguments
-    past: tuple[tuple[int, int], ...] = ()  # address and bytes of the heaps before earlier calls of finalize
+    past: tuple[SymmetricHeap, ...] = ()  # before earlier calls of finalize, of which arrays may be left
     left: dict[int, LeftOff] = field(default_factory=dict)  # collectives given up, by slot
 
     @property
@@ -86,6 +87,12 @@ class PE:
             return ""
         were = "allocation was" if len(left) == 1 else "allocations were"
         return f"PE {self.me}: {len(left)} symmetric {were} not freed:{_listed(left)}\n"
+
+    def let_go(self) -> None:
+        """Forgets what keeps memory of the heap: from now on only the program's arrays do."""
+        for kept in (self.plans, self.left, self.locks):
+            kept.clear()
+        self.heap.let_go()
 
     def leave_dead(self) -> None:
         """Survive mode: marks this PE dead for the others; no MPI call follows."""
@@ -184,7 +191,7 @@ def init(heap_size: int | str | None = None, fabric: str | None = None) -> None:
     world.agree({"heap_size": asked, "fabric": name, **same})
     process.current = _attach(settings, world, asked, given)
     if (before := process.ended) is not None:
-        process.current.past = (*before.past, (before.heap.base, before.heap.size))
+        process.current.past = tuple(heap for heap in (*before.past, before.heap) if heap.mapped)
 
 
 def init_thread(requested: THREAD = THREAD.MULTIPLE) -> THREAD:
@@ -242,9 +249,9 @@ def note_shared_files(settings: Settings) -> None:
 def finalize() -> None:
     """Ends the use of shmem by this PE. Collective: includes a quiet and a barrier of all PEs.
 
-    Allocations not freed are listed on stderr with the lines that made them. Arrays stay readable; any
-    communication afterwards raises StateError, until the next init. Matches the innermost init.
-    OpenSHMEM 1.6, 9.1 (shmem_finalize).
+    Allocations not freed are listed on stderr with the lines that made them. Arrays stay readable, and the memory of
+    the heap is given back when none is left. Any communication afterwards raises StateError, until the next init.
+    Matches the innermost init. OpenSHMEM 1.6, 9.1 (shmem_finalize).
     """
     process = _here
     pe = process.current
@@ -264,6 +271,7 @@ def finalize() -> None:
     pe.world.tell_leaks(pe.leaks())
     pe.fabric.close()
     process.current, process.ended = None, pe
+    pe.let_go()
 
 
 def initialized() -> bool:

@@ -13,9 +13,10 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 
 from . import contexts
-from .barriers import arrive, meet, members_of
+from .barriers import agree, arrive, meet, members_of
 from .errors import TeamError
 from .fabric.interface import Members, Status
+from .in_use import team_in_use
 from .records import fingerprint
 from .runtime import PE, current
 from .slots import SHARED, SLOTS, WORLD, Membership, choose
@@ -85,13 +86,14 @@ def team_destroy(team: Team, *, timeout: float | None = None) -> None:
 
     Nothing for TEAM_INVALID and the predefined teams. On return: its members have come here, its contexts are complete.
     Raises TeamError for a team destroyed before; SymmetryError, ShmemTimeout, PeerDied, after which it exists
-    still. OpenSHMEM 1.6, 9.4 (shmem_team_destroy).
+    still. So it does where a batch in flight on a stream meets on it (TeamError) or uses a context of it
+    (ContextError); the other members get SymmetryError then. OpenSHMEM 1.6, 9.4 (shmem_team_destroy).
     """
     made = checked(team)._made
     if made.slot in (TEAM_INVALID._made.slot, WORLD, SHARED):
         return
     pe, members = current(), members_of(current(), team)
-    arrive(pe, members, f"team_destroy({team!r})", timeout)
+    agree(pe, members, f"team_destroy({team!r})", team_in_use(pe, team), timeout)
     # Who comes out of a barrier late could read the result of a later one of the slot's next team: so the last one has
     # no result.
     meet(pe, members, 0, f"team_destroy({team!r})", timeout)

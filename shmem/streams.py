@@ -7,13 +7,14 @@ not meet them on a team that the program uses meanwhile: a barrier of a team bel
 
 from __future__ import annotations
 
+import time
 from types import TracebackType
 from typing import TYPE_CHECKING
 
 from .errors import StateError
 from .fabric.interface import Job, Status
 from .runtime import PE, current
-from .waiting import deadline, raise_dead, raise_timeout, until
+from .waiting import deadline, raise_busy, raise_dead, raise_timeout, until
 
 if TYPE_CHECKING:
     from .batch import Batch
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
 class Event:
     """The end of one batch on a stream."""
 
-    def __init__(self, pe: PE, batch: Batch, job: Job, limit: float) -> None:
-        self._pe, self._job, self._limit = pe, job, limit
+    def __init__(self, pe: PE, batch: Batch, job: Job, limit: float, q: int) -> None:
+        self._pe, self._job, self._limit, self.q = pe, job, limit, q
         self._batch: Batch | None = batch  # lives as long as its records run; None once it ended well
         self.told = False  # `wait` has raised how it ended
 
@@ -31,11 +32,17 @@ class Event:
         """Whether the batch has ended, well or not. Never blocks."""
         return self._job.wait(0.0) is Status.OK
 
+    @property
+    def in_flight(self) -> Batch | None:
+        """The batch, while it has not ended."""
+        return None if self.done() else self._batch
+
     def wait(self, *, timeout: float | None = None) -> None:
         """Returns when the batch has run: all that `Batch.run` promises holds then. More calls return at once.
 
         timeout: seconds to wait here, default SHMEMU_TIMEOUT_S. Raises what `Batch.run` raises, StateError if it was
-        not run since an earlier batch of its stream had failed, ShmemTimeout if it has not ended yet.
+        not run since an earlier batch of its stream had failed, or not to its end since its stream was closed,
+        ShmemTimeout if it has not ended yet.
         """
         batch = self._batch
         if batch is None:
@@ -53,6 +60,10 @@ class Event:
             raise_dead(self._pe, batch.awaited(at))
         elif status is Status.TIMEOUT:
             raise_timeout(self._pe, batch.awaited(at), batch.seen(at), self._limit)
+        elif status is Status.BUSY:
+            raise_busy(self._pe, batch.awaited(at))
+        elif status is Status.CANCELLED:
+            raise StateError(f"the batch was given up at record {at}, when its stream was closed", pe=self._pe.me)
         else:
             raise StateError("the batch was not run: an earlier one on its stream had failed", pe=self._pe.me)
 
@@ -60,7 +71,8 @@ class Event:
 class Stream:
     """An ordered queue of batches, run while the program goes on. Ours.
 
-    Local: every PE has its own streams. A context manager: leaving the block waits for what was launched and closes it.
+    Local: every PE has its own streams. A context manager: leaving the block waits for what was launched and closes
+    it; leaving it by an exception waits for nothing, and gives up what has not ended.
     """
 
     def __init__(self) -> None:
@@ -76,30 +88,46 @@ class Stream:
         if self._closed:
             raise StateError("the stream is closed", pe=pe.me)
         limit = deadline(pe, timeout)
-        event = Event(pe, batch, self._executor.launch(q, batch.compiled(), limit), limit)
+        event = Event(pe, batch, self._executor.launch(q, batch.compiled(), limit), limit, q)
         self._events = [*(one for one in self._events if not one.done()), event]
         return event
 
     def synchronize(self, *, timeout: float | None = None) -> None:
-        """Returns when everything launched has run. Raises as `Event.wait`, for the first that failed."""
+        """Returns when everything launched has run. Raises as `Event.wait`, for the first that failed.
+
+        timeout: seconds for all of it, default SHMEMU_TIMEOUT_S.
+        """
+        end = time.monotonic() + deadline(self._pe, timeout)
         for event in self._events:
-            event.wait(timeout=timeout)
+            event.wait(timeout=max(0.0, end - time.monotonic()))
         self._events = []
 
     def close(self) -> None:
         """Waits for what was launched and ends the stream. More calls do nothing.
 
-        Raises as `synchronize`, closed all the same, but not again what a wait has raised already.
+        Raises as `synchronize`, closed all the same, but not again what a wait has raised already. What has not ended
+        after SHMEMU_TIMEOUT_S is given up, however long it was to take.
         """
         if self._closed:
             return
         self._closed = True
-        self._pe.streams.remove(self)
         try:
             self._events = [event for event in self._events if not event.told]
             self.synchronize()
         finally:
+            self._end()
+
+    def _end(self) -> None:
+        """Ends the thread, and so what has not ended by itself; the batches live until then."""
+        self._closed = True
+        if self in self._pe.streams:
             self._executor.close()
+            self._pe.streams.remove(self)
+
+    def in_flight(self) -> list[tuple[Batch, int]]:
+        """The batches that have not ended, and the queue of each."""
+        found = ((event.in_flight, event.q) for event in self._events)
+        return [(batch, q) for batch, q in found if batch is not None]
 
     def __enter__(self) -> Stream:
         return self
@@ -107,4 +135,12 @@ class Stream:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        if kind is None:
+            self.close()
+        else:
+            self._end()
+
+
+def in_flight(pe: PE) -> list[tuple[Batch, int]]:
+    """The batches that a PE has launched and that have not ended, and the queue of each."""
+    return [one for stream in list(pe.streams) for one in stream.in_flight()]

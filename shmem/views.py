@@ -110,7 +110,7 @@ def symmetric(pe: PE, array: Array, size: int, name: str) -> Place:
 
 def from_before(pe: PE, address: int) -> str | None:
     """What to say of an address in a heap that an earlier finalize ended; None for any other."""
-    if not any(base <= address < base + nbytes for base, nbytes in pe.past):
+    if not any(heap.had(address) for heap in pe.past):
         return None
     return "was allocated before finalize: it stays readable, but is not in the heap of now; allocate it again"
 

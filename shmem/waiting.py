@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .enums import CMP, comparison
-from .errors import ArgumentError, PeerDied, ShmemTimeout
+from .errors import ArgumentError, PeerDied, ShmemTimeout, StateError
 from .fabric.interface import Status
 from .front import fronted
 from .records import conditions
@@ -37,10 +37,25 @@ def until(
 ) -> Status:
     """Repeats a blocking step until it is OK or MISMATCH, and returns that.
 
-    needs: the PEs whose death it can't outlive, None = all. Raises ShmemTimeout past the deadline and PeerDied when a
-    death of one of them becomes known that no call reported before.
+    needs: the PEs whose death it can't outlive, None = all. Raises ShmemTimeout past the deadline, PeerDied when a
+    death of one of them becomes known that no call reported before, StateError where another thread is in the same
+    barrier.
     """
-    limit = deadline(pe, timeout)
+    try:
+        return _repeat(pe, step, awaited, seen, deadline(pe, timeout), needs)
+    except BaseException:
+        pe.fabric.disown()
+        raise
+
+
+def _repeat(
+    pe: PE,
+    step: Callable[[float], Status],
+    awaited: Callable[[], str],
+    seen: Callable[[], object],
+    limit: float,
+    needs: Collection[int] | None,
+) -> Status:
     if any(dead not in pe.told_dead for dead in _dead(pe, needs)):  # a C front may have found it
         status = step(0.0)
         if status in (Status.OK, Status.MISMATCH):
@@ -55,6 +70,8 @@ def until(
             return status
         if status is Status.DIED:
             raise_dead(pe, awaited(), needs)
+        if status is Status.BUSY:
+            raise_busy(pe, awaited())
         waited = time.monotonic() - start
         if waited >= limit:
             raise_timeout(pe, awaited(), seen(), waited)
@@ -79,6 +96,15 @@ def raise_timeout(pe: PE, awaited: str, seen: object, waited_s: float) -> NoRetu
         f"PE {pe.me} waited {waited_s:.1f} s for {awaited}; it saw {seen}",
         awaited=awaited, seen=seen, in_flight=None, waited_s=waited_s, pe=pe.me,
     )  # fmt: skip
+
+
+def raise_busy(pe: PE, awaited: str) -> NoReturn:
+    """Raises StateError: two threads in collective calls of one team."""
+    raise StateError(
+        f"PE {pe.me} can't wait for {awaited}: another of its threads is in a collective call of the same team; give "
+        "each thread a team of its own",
+        pe=pe.me,
+    )
 
 
 def _dead(pe: PE, needs: Collection[int] | None) -> list[int]:

@@ -6,7 +6,10 @@ the PE: its number, its heap, and its contexts, unless each creates its own. Und
 
 from __future__ import annotations
 
+import ctypes
+import operator
 import threading
+import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -15,41 +18,91 @@ from .runtime import PE, current
 from .waiting import deadline
 
 T = TypeVar("T")
+STOP_S = 1.0  # how long `workers` waits for the others after a signal
 _here = threading.local()
+
+
+class _Stop(BaseException):
+    """Raised in the workers when a signal handler has raised in the thread that waits for them."""
 
 
 class _Crew:
     """The workers of one call, their meeting point, and what became of each."""
 
-    def __init__(self, pe: PE, n: int) -> None:
+    def __init__(self, pe: PE, n: int, fn: Callable[[int], Any]) -> None:
         self.pe = pe
+        self.fn = fn
         self.results: list[Any] = [None] * n
         self.errors: list[BaseException | None] = [None] * n
         self.barrier = threading.Barrier(n)
+        self.threads = [
+            threading.Thread(target=self.work, args=(i,), name=f"worker {i}", daemon=True) for i in range(n)
+        ]
 
-    def work(self, i: int, fn: Callable[[int], Any]) -> None:
+    def work(self, i: int) -> None:
         _here.crew = self
         try:
-            self.results[i] = fn(i)
+            self.results[i] = self.fn(i)
         except BaseException as error:
             self.errors[i] = error
             self.barrier.abort()
+
+    def stop(self) -> None:
+        """Raises in all workers that still run, as soon as they run Python, and waits a moment for them to end."""
+        self.barrier.abort()
+        raise_in = ctypes.pythonapi.PyThreadState_SetAsyncExc
+        for thread in self.threads:
+            if thread.is_alive() and thread.ident is not None:
+                raise_in(ctypes.c_ulong(thread.ident), ctypes.py_object(_Stop))
+        end = time.monotonic() + STOP_S
+        for thread in self.threads:
+            if thread.ident is not None:
+                thread.join(max(0.0, end - time.monotonic()))
+
+    def meet(self, limit: float) -> None:
+        """Waits for all. Raises ShmemTimeout, and StateError where another worker has broken the barrier."""
+        start, broken = time.monotonic(), self.barrier.broken
+        try:
+            self.barrier.wait(min(limit, threading.TIMEOUT_MAX))
+        except threading.BrokenBarrierError as error:
+            waited = time.monotonic() - start
+            if any(one is not None for one in self.errors):
+                raise StateError("another worker of this PE failed", pe=self.pe.me) from error
+            if broken or waited < limit:
+                text = "meet in worker_barrier no more: one of them gave up waiting in it"
+                raise StateError(f"the workers of PE {self.pe.me} {text}", pe=self.pe.me) from error
+            raise ShmemTimeout(
+                f"PE {self.pe.me} waited {waited:.1f} s for its {self.barrier.parties} workers in worker_barrier",
+                awaited="all workers", seen=self.barrier.n_waiting, in_flight=None, waited_s=waited, pe=self.pe.me,
+            ) from error  # fmt: skip
 
 
 def workers(n: int, fn: Callable[[int], T]) -> list[T]:
     """Runs `fn(i)` for i in 0 .. n-1 at the same time inside this PE and returns their results in order. Ours.
 
     On return: every worker has ended. If some raised, the exception of the first that failed on its own (by number) is
-    raised; the others get StateError from `worker_barrier`. Raises ArgumentError for n below 1.
+    raised; the others get StateError from `worker_barrier`. What a signal handler raises meanwhile (KeyboardInterrupt)
+    ends the workers where they are and is raised: those that neither run Python nor wait in a call of shmem may go on
+    in the background. Raises ArgumentError for an n that is no integer from 1 up and an fn that can't be called.
     """
-    if not isinstance(n, int) or n < 1:
-        raise ArgumentError(f"workers({n!r}, ...): at least one is needed", pe=current().me)
-    crew = _Crew(current(), n)
-    threads = [threading.Thread(target=crew.work, args=(i, fn), name=f"worker {i}") for i in range(n)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    pe = current()
+    try:
+        number = operator.index(n)
+    except TypeError:
+        number = 0
+    if number < 1:
+        raise ArgumentError(f"workers({n!r}, ...): an integer is needed, and at least one", pe=pe.me)
+    if not callable(fn):
+        raise ArgumentError(f"workers({n}, {fn!r}): what they run must be callable", pe=pe.me)
+    crew = _Crew(pe, number, fn)
+    try:
+        for thread in crew.threads:
+            thread.start()
+        for thread in crew.threads:
+            thread.join()
+    except BaseException:
+        crew.stop()
+        raise
     errors = [error for error in crew.errors if error is not None]
     for error in errors:
         if not (isinstance(error, StateError) and isinstance(error.__cause__, threading.BrokenBarrierError)):
@@ -62,19 +115,10 @@ def workers(n: int, fn: Callable[[int], T]) -> list[T]:
 def worker_barrier(*, timeout: float | None = None) -> None:
     """Waits for all workers of this PE; local stores made before are visible to them after. Ours.
 
-    timeout: seconds, default SHMEMU_TIMEOUT_S. Raises StateError outside of `workers` and when a worker has failed,
-    ShmemTimeout for one that does not come.
+    timeout: seconds, default SHMEMU_TIMEOUT_S. Raises ShmemTimeout for a worker that does not come; StateError outside
+    of `workers`, when a worker has failed, and when one has given up waiting here: then these workers meet no more.
     """
     crew: _Crew | None = getattr(_here, "crew", None)
     if crew is None:
         raise StateError("worker_barrier outside of workers()", pe=current().me)
-    limit = deadline(crew.pe, timeout)
-    try:
-        crew.barrier.wait(min(limit, threading.TIMEOUT_MAX))
-    except threading.BrokenBarrierError as error:
-        if any(crew.errors):
-            raise StateError("another worker of this PE failed", pe=crew.pe.me) from error
-        raise ShmemTimeout(
-            f"PE {crew.pe.me} waited {limit:.1f} s for its {crew.barrier.parties} workers in worker_barrier",
-            awaited="all workers", seen=crew.barrier.n_waiting, in_flight=None, waited_s=limit, pe=crew.pe.me,
-        ) from error  # fmt: skip
+    crew.meet(deadline(crew.pe, timeout))

@@ -143,6 +143,18 @@ def test_survivors_are_told_and_go_on(tmp_path: Path, place: str, n: int) -> Non
     assert f"PE {last}" in job.text
 
 
+@pytest.mark.parametrize("role", ["queued", "holder"])
+def test_a_lock_outlives_who_waits_for_it_and_not_its_holder(tmp_path: Path, role: str) -> None:
+    job = run_job(3, "run", tmp_path, str(PROGRAMS / "locks_survive.py"), role, str(tmp_path), survive=True)
+    for pe in (0, 2):
+        died = f"PeerDied 1 {pe}"
+        told = (tmp_path / f"told.{pe}").read_text().split("\n")
+        again = "None" if role == "queued" else died
+        clear = ["clear: None"] if (role, pe) == ("queued", 0) else []
+        assert told == [f"first: {died}", *clear, f"again: {again}"], job.text
+    assert (job.left, left_in_shm(job)) == ([], [])
+
+
 @pytest.mark.parametrize("n", [2, 4])
 def test_teams_of_the_living_go_on(tmp_path: Path, n: int) -> None:
     job = run_job(n, "run", tmp_path, str(PROGRAMS / "teams_survive.py"), str(tmp_path), survive=True)

@@ -53,3 +53,51 @@ def test_handlers_run_during_a_wait(wait: str) -> None:
         [sys.executable, "-c", PROGRAM, wait], cwd=REPOSITORY, capture_output=True, text=True, timeout=60, check=False
     )
     assert done.stdout == "seen 12\n", done.stderr
+
+
+WORKERS = """
+import os, signal, sys, threading
+import numpy as np
+import shmem
+
+shmem.init(heap_size="1M")
+word, lock = shmem.zeros(1, np.uint64), shmem.new_lock()
+shmem.set_lock(lock)
+ready = threading.Barrier(2)
+
+def poll():
+    while not shmem.test(word, "==", 1):
+        shmem.spin()
+
+waits = {
+    "front": lambda: shmem.wait_until(word, shmem.CMP_EQ, 1),
+    "python": lambda: shmem.wait_until(word, "==", 1, timeout=200),
+    "worker_barrier": shmem.worker_barrier,
+    "loop": poll,
+}
+
+def body(i):
+    ready.wait()
+    if i:
+        os.kill(os.getpid(), signal.SIGINT)  # seen by the main thread, which waits for the workers
+    if i or sys.argv[1] != "worker_barrier":
+        waits[sys.argv[1]]()
+    else:
+        poll()
+
+try:
+    shmem.workers(2, body)
+except KeyboardInterrupt:
+    print("interrupted", threading.active_count())
+shmem.clear_lock(lock)
+print("workers", shmem.workers(2, lambda i: i))
+"""
+
+
+@pytest.mark.parametrize("wait", ["front", "python", "worker_barrier", "loop"])
+def test_an_interrupt_ends_the_workers(wait: str) -> None:
+    """Whatever they wait for, none is left behind, and the program can go on."""
+    done = subprocess.run(
+        [sys.executable, "-c", WORKERS, wait], cwd=REPOSITORY, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.stdout == "interrupted 1\nworkers [0, 1]\n", done.stderr

@@ -78,7 +78,8 @@ static int arrive(sm_pe *p, sm_visit *v, sm_slot *s, int n, int64_t timeout_ns) 
     return differ ? SM_MISMATCH : SM_OK;
 }
 
-int sm_barrier(sm_pe *p, int slot, int leader, int n, uint64_t call, int64_t timeout_ns) {
+/* The barrier, by the thread that owns the visit. */
+static int visit(sm_pe *p, int slot, int leader, int n, uint64_t call, int64_t timeout_ns) {
     sm_visit *v = &p->visits[slot];
     sm_slot *s = &p->head[leader]->slots[slot];
     if (v->differed) {
@@ -97,10 +98,32 @@ int sm_barrier(sm_pe *p, int slot, int leader, int n, uint64_t call, int64_t tim
     return arrive(p, v, s, n, timeout_ns);
 }
 
+static _Thread_local char thread;           /* its address tells threads apart */
+
+int sm_barrier(sm_pe *p, int slot, int leader, int n, uint64_t call, int64_t timeout_ns) {
+    _Atomic uintptr_t *owner = &p->visits[slot].owner;
+    uintptr_t mine = (uintptr_t)&thread, other = 0;
+    if (!atomic_compare_exchange_strong(owner, &other, mine) && other != mine) return SM_BUSY;
+    int status = visit(p, slot, leader, n, call, timeout_ns);
+    if (status == SM_OK || status == SM_MISMATCH) atomic_store_explicit(owner, 0, memory_order_release);
+    return status;
+}
+
+static void disown(sm_pe *p, int slot) {
+    uintptr_t mine = (uintptr_t)&thread;
+    atomic_compare_exchange_strong(&p->visits[slot].owner, &mine, 0);
+}
+
+void sm_disown(sm_pe *p) {
+    for (int slot = 0; slot < SM_SLOTS; slot++) disown(p, slot);
+}
+
 int sm_in_barrier(const sm_pe *p, int slot) { return p->visits[slot].waiting; }
 
 int sm_barrier_all(sm_pe *p, uint64_t call) {
     int status = sm_barrier(p, 0, 0, p->n, call, CAP_NS);
+    if (status == SM_BUSY) return status;
+    if (status != SM_OK && status != SM_MISMATCH) disown(p, 0);     /* a signal may raise before the general path begins */
     p->visits[0].differed = status == SM_MISMATCH;
     return status;
 }

@@ -21,7 +21,8 @@
 #define SM_REFUSED 2                        /* the "call" of a PE whose arguments were wrong: differs from any (all are odd) */
 #define SM_MAGIC 0x73686d656d753031ull
 
-enum { SM_OK = 0, SM_TIMEOUT = -1, SM_INTERRUPTED = -2, SM_DIED = -3, SM_MISMATCH = -4, SM_BAD_OP = -5, SM_SKIPPED = -6 };
+enum { SM_OK = 0, SM_TIMEOUT = -1, SM_INTERRUPTED = -2, SM_DIED = -3, SM_MISMATCH = -4, SM_BAD_OP = -5, SM_SKIPPED = -6,
+       SM_CANCELLED = -7, SM_BUSY = -8 };
 enum { SM_ALIVE = 1, SM_ENDED = 2, SM_DEAD = 3 };
 enum { SM_EQ, SM_NE, SM_GT, SM_LE, SM_LT, SM_GE };
 enum { SM_I32, SM_U32, SM_I64, SM_U64, SM_F32, SM_F64 };
@@ -69,6 +70,7 @@ typedef struct {
 } sm_head;
 
 typedef struct {                            /* a PE in the barrier of one slot */
+    _Atomic uintptr_t owner;                /* the thread that is in it, between slices of time too; 0: none */
     int waiting, leader;                    /* entered and not left yet */
     int differed;                           /* it is complete, and that the calls differed is still to be told */
     uint32_t gen;

@@ -51,7 +51,11 @@ typedef struct sm_pe sm_pe;
 /* A PE's view of the job. `segments[i]` is the address of PE i's segment (header, then heap) in this process, 0
  * if it can't be reached by loads and stores. Returns NULL when memory is short. */
 uint64_t sm_head_bytes(void);
-uint64_t sm_map_again(uint64_t address, uint64_t nbytes);    /* another mapping of shared pages; 0 if that can't be */
+void sm_unmap_heap(void *heap);                              /* of any PE, in this process; its header stays */
+void sm_retire(sm_pe *p);                                    /* no heap is used any more */
+/* A header and a heap side by side: second mappings of the shared pages at two addresses, or new pages (0); 0 if that
+ * can't be. */
+uint64_t sm_map_segment(uint64_t head, uint64_t head_bytes, uint64_t heap, uint64_t heap_bytes);
 sm_pe *sm_open(int me, int n, const uint64_t *segments, uint64_t heap_bytes, int cores, int survive);
 uint64_t sm_bulk_bytes(const sm_pe *p);                      /* of one PE's share of work too large for the cache */
 void sm_close(sm_pe *p);
@@ -94,10 +98,13 @@ void sm_test_each(const sm_pe *p, const sm_condition *all, int64_t n, uint8_t *h
 
 /* Barrier of n members; its words lie in the leader's header. `call` is the fingerprint of the collective call, 0 =
  * unchecked. After SM_TIMEOUT, SM_INTERRUPTED and SM_DIED the PE has arrived, and the next sm_barrier of the same slot and
- * call goes on with that barrier; one of another call first waits for the end of it. sm_barrier_all is the one of all PEs for up to one slice of time; what it answers other than 0, the
- * next sm_barrier answers again, so that its caller may hand over to the general path. */
+ * call goes on with that barrier; one of another call first waits for the end of it. It belongs to the thread that entered
+ * it until it is complete or that thread calls sm_disown; another thread gets SM_BUSY meanwhile, and nothing is done.
+ * sm_barrier_all is the one of all PEs for up to one slice of time, after which it belongs to nobody; what it answers other
+ * than 0, the next sm_barrier answers again, so that its caller may hand over to the general path. */
 int sm_barrier(sm_pe *p, int slot, int leader, int n, uint64_t call, int64_t timeout_ns);
 int sm_barrier_all(sm_pe *p, uint64_t call);
+void sm_disown(sm_pe *p);                                    /* the calling thread leaves its barriers, entered as they are */
 uint32_t sm_entered(const sm_pe *p, int pe, int slot);       /* how many barriers of that slot a PE has entered */
 uint32_t sm_rounds(const sm_pe *p, int slot, int leader);    /* how many barriers of that leader's slot are complete */
 int sm_unfinished(const sm_pe *p, int slot, uint64_t *call); /* whether this PE has entered one and not left it; its call */
@@ -137,4 +144,4 @@ typedef struct sm_stream sm_stream;
 sm_stream *sm_stream_open(sm_pe *p);                         /* NULL: no memory, or no thread */
 int sm_stream_launch(sm_stream *s, sm_job *job);             /* 0, or -1: no memory */
 int sm_job_wait(sm_pe *p, const sm_job *job, int64_t timeout_ns);
-void sm_stream_close(sm_stream *s);                          /* all jobs are done before */
+void sm_stream_close(sm_stream *s);                          /* jobs that are not done end with SM_CANCELLED */

@@ -63,6 +63,7 @@ static void abort_job(int status) {
 
 static int meet(uint64_t call) {
     int64_t end = sm_now_ns() + leave.timeout_ns;
+    atomic_store(&leave.pe->visits[0].owner, 0);        /* no other thread of Python's goes on with it */
     int status = sm_barrier(leave.pe, 0, 0, leave.pe->n, call, leave.timeout_ns);
     while (status == SM_INTERRUPTED && sm_now_ns() < end)
         status = sm_barrier(leave.pe, 0, 0, leave.pe->n, call, end - sm_now_ns());

@@ -14,9 +14,25 @@
 uint64_t sm_head_bytes(void) { return (sizeof(sm_head) + 4095) / 4096 * 4096; }
 
 /* Linux: a length of 0 asks mremap for a second mapping of the same shared pages. */
-uint64_t sm_map_again(uint64_t address, uint64_t nbytes) {
-    void *again = mremap((void *)(uintptr_t)address, 0, nbytes, MREMAP_MAYMOVE);
-    return again == MAP_FAILED ? 0 : (uint64_t)(uintptr_t)again;
+static int map_at(char *at, uint64_t from, uint64_t nbytes) {
+    void *got = from ? mremap((void *)(uintptr_t)from, 0, nbytes, MREMAP_MAYMOVE | MREMAP_FIXED, at)
+                     : mmap(at, nbytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    return got != at;
+}
+
+uint64_t sm_map_segment(uint64_t head, uint64_t head_bytes, uint64_t heap, uint64_t heap_bytes) {
+    char *at = mmap(NULL, head_bytes + heap_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (at == MAP_FAILED) return 0;
+    if (map_at(at, head, head_bytes) || map_at(at + head_bytes, heap, heap_bytes)) {
+        munmap(at, head_bytes + heap_bytes);
+        return 0;
+    }
+    return (uint64_t)(uintptr_t)at;
+}
+
+void sm_unmap_heap(void *heap) {
+    const sm_head *h = (const sm_head *)(const void *)((char *)heap - sm_head_bytes());
+    munmap(heap, h->heap_bytes);
 }
 
 static uint64_t map_bytes(const sm_pe *p) { return (p->heap_bytes / SM_GRANULE + 63) / 64 * 8 + 8; }
@@ -51,6 +67,8 @@ sm_pe *sm_open(int me, int n, const uint64_t *segments, uint64_t heap_bytes, int
     p->base = p->heap[me];
     return p;
 }
+
+void sm_retire(sm_pe *p) { madvise(p->live, map_bytes(p), MADV_DONTNEED); }
 
 void sm_close(sm_pe *p) {
     if (!p) return;

@@ -97,6 +97,7 @@ static PyObject *replay(int routine, PyObject *const *args, Py_ssize_t n, PyObje
     status = sm_run(p, SM_QUEUES - 1, ops, count, &done, SLICE_NS);
     Py_END_ALLOW_THREADS
     if (status) {
+        sm_disown(p);
         result = go_on(plan, half, (long long)done, status);
     } else {
         Py_INCREF(Py_None);

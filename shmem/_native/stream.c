@@ -1,7 +1,8 @@
 /* A stream: a thread of this PE that runs jobs (batches of records) one after the other while Python goes on. The thread
  * never touches Python; it sleeps on a futex while it has nothing to do and takes no signals, which are the main
  * thread's. A job that fails (deadline, differing calls, a dead peer) ends the stream's work: what was launched after it
- * relies on it, so it is not run but ends with SM_SKIPPED. */
+ * relies on it, so it is not run but ends with SM_SKIPPED. Closing gives up what is not done: a job that waits ends at its
+ * next slice of time. */
 #include "core.h"
 
 #include <errno.h>
@@ -18,17 +19,21 @@ struct sm_stream {
     sm_job **jobs;                          /* a ring of `room` places */
     uint64_t head, tail, room;
     _Atomic uint32_t launched;              /* wake word of the thread */
-    int broken, closing;
+    _Atomic int closing;
+    int broken;
 };
 
 static void run_job(sm_stream *s, sm_job *job) {
     int64_t now = sm_now_ns(), end = job->timeout_ns > INT64_MAX - now ? INT64_MAX : now + job->timeout_ns;
-    int status = s->broken ? SM_SKIPPED : SM_TIMEOUT;
+    int status = atomic_load(&s->closing) ? SM_CANCELLED : s->broken ? SM_SKIPPED : SM_TIMEOUT;
     while (status == SM_TIMEOUT || status == SM_INTERRUPTED) {
         int64_t left = end - sm_now_ns();
         status = sm_run(s->p, job->q, job->ops, job->n, &job->done, left < SLICE_NS ? left > 0 ? left : 0 : SLICE_NS);
         if (left <= 0) break;
+        int waits = status == SM_TIMEOUT || status == SM_INTERRUPTED;
+        if (waits && atomic_load(&s->closing)) status = SM_CANCELLED;
     }
+    if (status != SM_OK) sm_disown(s->p);
     job->status = status;
     s->broken |= status != SM_OK;
     _Atomic uint32_t *finished = (_Atomic uint32_t *)&job->finished;
@@ -36,10 +41,9 @@ static void run_job(sm_stream *s, sm_job *job) {
     sm_futex_wake(s->p, finished);          /* the job may be gone now: the address alone is used */
 }
 
-static sm_job *next_job(sm_stream *s, int *closing) {
+static sm_job *next_job(sm_stream *s) {
     pthread_mutex_lock(&s->lock);
     sm_job *job = s->head < s->tail ? s->jobs[s->head++ % s->room] : NULL;
-    *closing = s->closing;
     pthread_mutex_unlock(&s->lock);
     return job;
 }
@@ -47,11 +51,10 @@ static sm_job *next_job(sm_stream *s, int *closing) {
 static void *work(void *stream) {
     sm_stream *s = stream;
     for (;;) {
-        int closing;
         uint32_t seen = atomic_load(&s->launched);
-        sm_job *job = next_job(s, &closing);
+        sm_job *job = next_job(s);
         if (job) run_job(s, job);
-        else if (closing) return NULL;
+        else if (atomic_load(&s->closing)) return NULL;
         else sm_futex_sleep(s->p, &s->launched, seen, INT64_MAX / 2);
     }
 }
@@ -112,9 +115,7 @@ int sm_job_wait(sm_pe *p, const sm_job *job, int64_t timeout_ns) {
 }
 
 void sm_stream_close(sm_stream *s) {
-    pthread_mutex_lock(&s->lock);
-    s->closing = 1;
-    pthread_mutex_unlock(&s->lock);
+    atomic_store(&s->closing, 1);
     wake_thread(s);
     pthread_join(s->thread, NULL);
     pthread_mutex_destroy(&s->lock);

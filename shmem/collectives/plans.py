@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..barriers import check_members, meet, missing, raise_differing
-from ..errors import ArgumentError
+from ..errors import ArgumentError, StateError
 from ..fabric.interface import Members, Status
 from ..records import Records
 from ..runtime import PE, current
@@ -112,6 +112,8 @@ def _finish(pe: PE, plan: Plan, half: int, at: int, timeout: float | None) -> No
 
     try:
         status = until(pe, step, lambda: f"all PEs in {plan.call}", lambda: missing(pe, members), timeout, members.pes)
+    except StateError:  # another thread is in the barrier, which is not this call's
+        raise
     except BaseException:
         pe.left[members.slot] = LeftOff(plan, half, int(reached[0]), pe.fabric.entered(pe.me, members.slot))
         raise

@@ -6,7 +6,9 @@ returns, so `fence` and `complete` only order stores on weakly ordered CPUs and 
 
 from __future__ import annotations
 
+import ctypes
 import time
+import weakref
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -37,20 +39,36 @@ def head_bytes() -> int:
 
 
 class DirectHeap:
-    """The heaps of all PEs, as windows of this process."""
+    """The heaps of all PEs, as windows of this process.
+
+    The memory of each has an owner, to which every array over it leads: when nobody refers to it any more, the memory
+    is unmapped here. Until `let_go` something does, also while Python ends: a daemon thread may be copying.
+    """
 
     def __init__(self, fabric: DirectFabric, segments: Sequence[int], nbytes: int) -> None:
-        self._fabric = fabric
-        head = int(fabric.lib.sm_head_bytes())
-        self._starts = [segment + head for segment in segments]
-        self.base = self._starts[fabric.me]
-        memory = fabric.ffi.buffer(fabric.ffi.cast("char *", self.base), nbytes)
-        self.memory: npt.NDArray[np.uint8] = np.frombuffer(memory, dtype=np.uint8)
+        ffi, lib = fabric.ffi, fabric.lib
+        head = int(lib.sm_head_bytes())
+        self._fabric, self._nbytes = fabric, nbytes
+        self._owners = [ffi.gc(ffi.cast("char *", segment + head), lib.sm_unmap_heap) for segment in segments]
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._owners))
+        self._own = weakref.ref(self._owners[fabric.me])
+        self.base = segments[fabric.me] + head
+        self.memory: npt.NDArray[np.uint8] = np.frombuffer(ffi.buffer(self._owners[fabric.me], nbytes), np.uint8)
 
-    def peer(self, pe: int) -> int:
+    def peer(self, pe: int) -> memoryview:
         """The heap of a PE; from now on its waiters look at their words every millisecond."""
         self._fabric.lib.sm_set_viewed(self._fabric.pe, pe)
-        return self._starts[pe]
+        return memoryview(self._fabric.ffi.buffer(self._owners[pe], self._nbytes))
+
+    def let_go(self) -> None:
+        """Nobody here needs the heaps any more; the program's arrays do."""
+        ctypes.pythonapi.Py_DecRef(ctypes.py_object(self._owners))
+        self.memory, self._owners = self.memory[:0].copy(), []
+
+    @property
+    def mapped(self) -> bool:
+        """Whether the own heap is."""
+        return self._own() is not None
 
     def seen(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Plain arrays."""
@@ -106,21 +124,22 @@ class NativeExecutor:
         return job
 
     def close(self) -> None:
-        """Ends the thread after the jobs that it has."""
+        """Ends the thread; a job that waits goes on for 0.1 s at most."""
         self._fabric.lib.sm_stream_close(self._stream)
 
 
 class DirectFabric:
     """Loads and stores on the windows of the other PEs.
 
-    `window(nbytes)` is collective and gives the addresses here of a segment of each PE, and what keeps them.
+    `window` is collective: given the bytes of a header and of a heap it answers with the address here of a segment of
+    each PE.
     """
 
     heap: DirectHeap
     pe: Any  # the core's view of the job
 
     def __init__(
-        self, me: int, n: int, window: Callable[[int], tuple[list[int], object]], cores: int, survive: bool, isa: str
+        self, me: int, n: int, window: Callable[[int, int], list[int]], cores: int, survive: bool, isa: str
     ) -> None:
         from .._native import _core, _hot
 
@@ -137,8 +156,8 @@ class DirectFabric:
         self.lib.sm_select_isa(self.isa)
 
     def attach(self, nbytes: int) -> DirectHeap:
-        """One window for all PEs of the host; its memory lives as long as the process."""
-        segments, self._keep = self._window(int(self.lib.sm_head_bytes()) + nbytes)
+        """A segment for each PE of the host. Headers and tables live as long as the process."""
+        segments = self._window(int(self.lib.sm_head_bytes()), nbytes)
         self.pe = self.lib.sm_open(self.me, self.n, segments, nbytes, self._cores, self._survive)
         if self.pe == self.ffi.NULL:
             raise MemoryError("no memory for the tables of the direct fabric")
@@ -228,6 +247,10 @@ class DirectFabric:
         leader, n = members.pes[0], len(members.pes)
         return Status(self.lib.sm_barrier(self.pe, members.slot, leader, n, call, nanoseconds(timeout_s)))
 
+    def disown(self) -> None:
+        """Clears the owner of this thread's barriers."""
+        self.lib.sm_disown(self.pe)
+
     def team(self, members: Members) -> None:
         """Tells the core whose death a barrier of the slot can't outlive."""
         if self.lib.sm_team(self.pe, members.slot, list(members.pes), len(members.pes)):
@@ -278,8 +301,9 @@ class DirectFabric:
         return {name: int(getattr(counts, name)) for name in ("sleeps", "wakes", "woken", "missed")}
 
     def close(self) -> None:
-        """The C fronts stop; windows and tables stay, since arrays and the exit handler use them."""
+        """The C fronts stop; headers and tables stay, since the exit handler uses them."""
         self.bind(False)
+        self.lib.sm_retire(self.pe)
         if self._in_job:
             self.lib.sm_exit_state(2)
 

@@ -34,6 +34,8 @@ class Status(IntEnum):
     MISMATCH = -4  # a barrier in which the PEs made different collective calls
     BAD_OP = -5  # a record that this fabric does not know
     SKIPPED = -6  # a job of a stream that was not run, since an earlier one had failed
+    CANCELLED = -7  # a job of a stream that was closed before it had ended
+    BUSY = -8  # another thread of this PE is in a barrier of that slot; nothing was done
 
 
 class Level(IntEnum):
@@ -69,9 +71,16 @@ class Heap(Protocol):
     memory: npt.NDArray[np.uint8]
     base: int  # address of its first byte in this process
 
-    def peer(self, pe: int) -> int | None:
-        """The address of the heap of a PE in this process, None where loads and stores do not reach. From then on its
-        waiters expect stores that wake nobody."""
+    def peer(self, pe: int) -> memoryview | None:
+        """The heap of a PE in this process, None where loads and stores do not reach. From then on its waiters expect
+        stores that wake nobody."""
+
+    def let_go(self) -> None:
+        """Forgets the memory: from now on only the arrays over it keep it."""
+
+    @property
+    def mapped(self) -> bool:
+        """Whether the own memory is there still."""
 
     def seen(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """An array over the heap of a PE as programs get it: itself, or one whose accesses are noticed."""
@@ -105,7 +114,7 @@ class Executor(Protocol):
         """Adds a job; `timeout_s` limits each from its own start. The records must live until it is done."""
 
     def close(self) -> None:
-        """Ends the thread behind it, when all jobs are done."""
+        """Ends the thread behind it. No job is begun any more; one that waits is given up, or ends some time."""
 
 
 class Fabric(Protocol):
@@ -161,7 +170,10 @@ class Fabric(Protocol):
     def barrier(self, members: Members, call: int, timeout_s: float) -> Status:
         """Arrives at a barrier and waits for the others. `call` is the fingerprint of the collective call (0 is
         compared with nothing). After TIMEOUT or INTERRUPTED the same call goes on with it. Completes nothing.
-        A slot holds one barrier at a time: threads of a PE meet in teams of their own."""
+        A slot holds one barrier at a time: threads of a PE meet in teams of their own, or get BUSY."""
+
+    def disown(self) -> None:
+        """The calling thread does not go on with the barriers that it has entered: another one may."""
 
     def entered(self, pe: int, slot: int) -> int:
         """How many barriers of a slot a PE has entered: tells who is missing."""

@@ -114,3 +114,27 @@ def test_a_read_only_target_is_refused() -> None:
     shmem.barrier_all()
     assert (target == 0).all()
     shmem.free(target)
+
+
+@pytest.mark.parametrize(("width", "n"), [(0, 1 << 62), (0, 1), (8, 1 << 62), (8, 3)])
+def test_repeating_what_changes_nothing_ends(width: int, n: int) -> None:
+    """Blocks without bytes, or one and the same block: a loop over 2^62 of them would not end."""
+    me = shmem.my_pe()
+    target, rows = shmem.full(4, 7, np.int64), np.full(4, 7, np.int64)
+    source = _i(1, 2, 3, 4)
+    batch = shmem.Batch()
+    batch.put_strided(target, 8, 0, source, 16, 0, width, n, me)
+    batch.copy_rows(rows, None, 0, source, None, 0, width, n)
+    assert len(batch) == (2 if width else 0)
+    batch.run()
+    shmem.barrier_all()
+    assert target.tolist() == ([7, 3, 7, 7] if width else [7, 7, 7, 7])
+    assert rows.tolist() == ([1, 7, 7, 7] if width else [7, 7, 7, 7])
+    for wrong in ((batch.put_strided, (target, 40, 0, source, 0, 0, 0, n, me)),
+                  (batch.put_strided, (target, 0, 1, source, 0, 0, 8, 1 << 62, me)),
+                  (batch.put_strided, (target, 0, 0, source, 0, 0, 0, n, 99)),
+                  (batch.copy_rows, (rows, None, 64, source, None, 0, 0, 2))):  # fmt: skip
+        with pytest.raises(shmem.ArgumentError):
+            wrong[0](*wrong[1])
+    shmem.barrier_all()
+    shmem.free(target)

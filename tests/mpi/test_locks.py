@@ -2,34 +2,54 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import threading
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 
 import shmem
-from shmem import locks
 from shmem.errors import ArgumentError, DtypeError, FreedBlock, LockError, NotSymmetric, ShmemTimeout, SizeMismatch
+from shmem.lock_queue import GAVE_UP, Place, Step
 
 from .data import everyone
+from .windows import interrupted
 
 pytestmark = pytest.mark.mpi
 ROUNDS = 100
+OUTSIDE = (Step.OUT, Step.GONE, Step.LEFT)
+
+
+def place_of(lock: np.ndarray) -> Place:
+    pe = shmem.runtime.current()
+    node = shmem.views.address_of(lock) - pe.heap.base
+    return pe.locks.get(node, Place(pe.me, node))
+
+
+def half_word(lock: np.ndarray, half: int) -> np.ndarray:
+    return lock.view(np.uint32)[half : half + 1]
+
+
+def with_lock(lock: np.ndarray, body: Callable[[], object]) -> None:
+    shmem.set_lock(lock)
+    body()
+    shmem.clear_lock(lock)
 
 
 @pytest.mark.core
-def test_the_order_of_acquisition_is_the_order_of_the_queue(monkeypatch):
+def test_the_order_of_acquisition_is_the_order_of_the_queue():
     """Each entry of the log, written under the lock, follows the one whose PE its own swap found at the tail."""
     n, me = shmem.n_pes(), shmem.my_pe()
     lock = shmem.new_lock()
     log, length = shmem.zeros(n * ROUNDS, np.int64), shmem.zeros(1, np.int64)
     ahead: list[int] = []
-    enter = locks._enter
-    monkeypatch.setattr(locks, "_enter", lambda pe, node: ahead.append(enter(pe, node)) or ahead[-1])
     turns = []
     shmem.barrier_all()
     for _ in range(ROUNDS):
         shmem.set_lock(lock)
+        ahead.append(place_of(lock).results[Step.ENTER])
         turn = int(shmem.g(length, 0))  # plain accesses: only the lock orders them
         shmem.p(log[turn : turn + 1], me, 0)
         shmem.p(length, turn + 1, 0)
@@ -107,31 +127,205 @@ def test_lock_object_without_blocking():
     lock.destroy()
 
 
+def test_acquire_takes_the_arguments_of_threading_lock():
+    n, me = shmem.n_pes(), shmem.my_pe()
+    lock = shmem.Lock()
+    for turn in range(n):
+        if me == turn:
+            assert lock.acquire(True, -1)
+        shmem.barrier_all()
+        if me != turn:
+            assert lock.acquire(False, -1) is False
+            with pytest.raises(ShmemTimeout, match=f"PE {turn} as its holder"):
+                lock.acquire(True, 0.001)
+        with pytest.raises(ArgumentError, match="does not block"):
+            lock.acquire(False, 0.3)
+        shmem.barrier_all()
+        if me == turn:
+            lock.release()
+        shmem.barrier_all()
+        assert lock._word[0] == 0
+        shmem.barrier_all()
+    lock.destroy()
+
+
 @pytest.mark.mpi(min_size=2)
-def test_a_deadline_in_the_queue_leaves_the_place():
+def test_whoever_gives_up_is_passed_over():
+    """All but PE 0 give up, some of them twice; the lock is free when PE 0 has released it, and all can have it."""
+    n, me = shmem.n_pes(), shmem.my_pe()
+    lock, count = shmem.new_lock(), shmem.zeros(1, np.int64)
+    for rounds in range(3):
+        if me == 0:
+            shmem.set_lock(lock)
+        shmem.barrier_all()
+        if me:
+            for _ in range(1 + me % 2):
+                with pytest.raises(ShmemTimeout, match=r"the lock at heap offset .* PE 0 as its holder"):
+                    shmem.set_lock(lock, timeout=0.001)
+            assert shmem.test_lock(lock) is True
+        shmem.barrier_all()
+        if me == 0:
+            shmem.clear_lock(lock)
+        shmem.barrier_all()
+        assert lock[0] == 0
+        shmem.barrier_all()
+        with_lock(lock, lambda: shmem.p(count, int(shmem.g(count, 0)) + 1, 0))
+        shmem.barrier_all()
+        assert shmem.g(count, 0) == n * (rounds + 1)
+        shmem.barrier_all()
+    shmem.del_lock(lock)
+    shmem.free(count)
+
+
+@pytest.mark.mpi(min_size=3)
+@pytest.mark.parametrize("returns", [False, True])
+def test_who_comes_back_in_time_has_the_old_place(returns):
+    """PE 1 gives up before PE 2 comes, and comes back or not before PE 0 releases the lock."""
     me = shmem.my_pe()
-    lock, order = shmem.new_lock(), shmem.zeros(1, np.int64)
+    lock, log, length = shmem.new_lock(), shmem.zeros(2, np.int64), shmem.zeros(1, np.int64)
+
+    def enter() -> None:
+        at = int(shmem.g(length, 0))
+        shmem.p(log[at : at + 1], me, 0)
+        shmem.p(length, at + 1, 0)
+
     if me == 0:
         shmem.set_lock(lock)
     shmem.barrier_all()
     if me == 1:
-        with pytest.raises(ShmemTimeout, match=r"the lock at heap offset .* the tail of its queue at PE 1"):
-            shmem.set_lock(lock, timeout=0.01)
-        with pytest.raises(LockError, match="waits for"):
-            shmem.test_lock(lock)
+        with pytest.raises(ShmemTimeout):
+            shmem.set_lock(lock, timeout=0.001)
     shmem.barrier_all()
+    if me == 2:
+        with pytest.raises(ShmemTimeout, match="PE 0 as its holder, and before this PE, PE 1"):
+            shmem.set_lock(lock, timeout=0.001)
+    shmem.barrier_all()
+    if me == 2 or (me == 1 and returns):
+        with_lock(lock, enter)
     if me == 0:
+        queued = [2, 1] if returns else [2]
+        while any(shmem.atomic_fetch(half_word(lock, 0), pe) & GAVE_UP for pe in queued):
+            shmem.spin()
         shmem.clear_lock(lock)
-        shmem.set_lock(lock)  # behind PE 1
-        assert order[0] == 1
-        shmem.clear_lock(lock)
-    if me == 1:
-        shmem.set_lock(lock)
-        shmem.p(order, 1, 0)
-        shmem.clear_lock(lock)
+    shmem.barrier_all()
+    assert lock[0] == 0
+    if me == 0:
+        assert log.tolist() == ([1, 2] if returns else [2, 0])
+    shmem.barrier_all()
+    for array in (lock, log, length):
+        shmem.free(array)
+
+
+def test_an_interrupted_set_lock_has_not_got_it():
+    """One PE after the other: after an exception anywhere in `set_lock` and `test_lock` the lock is as it was."""
+    lock = shmem.new_lock()
+    for turn in range(shmem.n_pes()):
+        if shmem.my_pe() == turn:
+            for call in (lambda: shmem.set_lock(lock), lambda: shmem.test_lock(lock)):
+                for k in itertools.count(1):
+                    if not interrupted(k, call):
+                        shmem.clear_lock(lock)
+                        break
+                    assert shmem.test_lock(lock) is False, k
+                    shmem.clear_lock(lock)
+                assert k > 10
+        shmem.barrier_all()
+        assert lock[0] == 0
+        shmem.barrier_all()
+    shmem.del_lock(lock)
+
+
+@pytest.mark.parametrize("how", ["clear_lock", "with"])
+def test_an_interrupted_clear_lock_has_released_it(how):
+    """But for the entries of the functions around it, at which nothing of ours has begun."""
+    lock = shmem.Lock()
+
+    def leave() -> None:
+        if how == "with":
+            lock.__exit__(None, None, None)
+        else:
+            shmem.clear_lock(lock._word)
+
+    kept = 0
+    for turn in range(shmem.n_pes()):
+        if shmem.my_pe() == turn:
+            kept = 0
+            for k in itertools.count(1):
+                lock.acquire()
+                if not interrupted(k, leave):
+                    break
+                if lock._word[0] or shmem.g(lock._word, 0):
+                    lock.release()
+                    kept += 1
+            assert k > 20
+        shmem.barrier_all()
+        assert lock._word[0] == 0
+        shmem.barrier_all()
+    assert kept == 2
+    lock.destroy()
+
+
+@pytest.mark.mpi(min_size=2)
+def test_an_interrupted_wait_leaves_the_queue():
+    """PE 0 holds the lock, and each PE in turn is interrupted anywhere on its way into the queue and out of it."""
+    n, me = shmem.n_pes(), shmem.my_pe()
+    lock, more = shmem.new_lock(), shmem.zeros(1, np.int64)
+
+    def wait() -> None:
+        with contextlib.suppress(ShmemTimeout):
+            shmem.set_lock(lock, timeout=0)
+
+    for turn in range(1, min(n, 3)):
+        more[0] = 1
+        for k in itertools.count(1):
+            if me == 0:
+                shmem.set_lock(lock)
+            shmem.barrier_all()
+            if me == turn:
+                came = interrupted(k, wait)
+                assert place_of(lock).step in OUTSIDE, k
+                for pe in range(n):
+                    shmem.p(more, int(came), pe)
+            shmem.barrier_all()
+            if me == 0:
+                shmem.clear_lock(lock)
+            shmem.barrier_all()
+            assert lock[0] == 0, k
+            if not more[0]:
+                break
+        assert k > 50
     shmem.barrier_all()
     shmem.del_lock(lock)
-    shmem.free(order)
+    shmem.free(more)
+
+
+@pytest.mark.mpi(min_size=2)
+def test_an_interrupted_release_hands_the_lock_on():
+    """PE 1 waits for the lock when PE 0 is interrupted anywhere in its release."""
+    me = shmem.my_pe()
+    lock, more, got = shmem.new_lock(), shmem.ones(1, np.int64), shmem.zeros(1, np.int64)
+    for k in itertools.count(1):
+        if me == 0:
+            shmem.set_lock(lock)
+        shmem.barrier_all()
+        if me == 1:
+            with_lock(lock, lambda: None)
+        if me == 0:
+            while not int(half_word(lock, 0)[0]):  # PE 1 has linked
+                shmem.spin()
+            more[0] = interrupted(k, lambda: shmem.clear_lock(lock))
+            if place_of(lock).step is Step.HELD:
+                shmem.clear_lock(lock)
+            for pe in range(1, shmem.n_pes()):
+                shmem.p(more, int(more[0]), pe)
+        shmem.barrier_all()
+        assert lock[0] == 0, k
+        if not more[0]:
+            break
+        shmem.barrier_all()
+    assert k > 20
+    for array in (got, more, lock):
+        shmem.free(array)
 
 
 def test_misuse_raises():

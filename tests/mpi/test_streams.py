@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import shmem
 from shmem.errors import ShmemTimeout, StateError, SymmetryError
+
+from .data import stop
 
 pytestmark = pytest.mark.mpi
 
@@ -113,6 +118,88 @@ def test_waiting_for_an_event_has_its_own_deadline():
         event.wait()
     shmem.barrier_all()
     shmem.free(x)
+
+
+@pytest.fixture
+def never():
+    """A batch that waits for what does not come."""
+    x = shmem.zeros(1, np.uint64)
+    batch = shmem.Batch()
+    batch.wait(x, "==", 1)
+    yield batch
+    shmem.barrier_all()
+    shmem.free(x)
+
+
+@pytest.fixture
+def impatient(monkeypatch):
+    """The deadline of every wait that has none of its own is over at once."""
+    pe = shmem.runtime.current()
+    monkeypatch.setattr(pe, "settings", replace(pe.settings, timeout_s=0.0))
+
+
+def test_closing_gives_up_what_takes_longer_than_every_wait(never, impatient):
+    """Though it was launched with a longer timeout, and so was what comes after it."""
+    stream = shmem.Stream()
+    events = [never.launch(stream, timeout=math.inf) for _ in range(3)]
+    with pytest.raises(ShmemTimeout, match="a batch on a stream"):
+        stream.close()
+    for event in events:
+        assert event.done()
+        with pytest.raises(StateError, match="was given up at record 0, when its stream was closed"):
+            event.wait()
+    stream.close()
+    assert shmem.runtime.current().streams == []
+
+
+def test_finalize_gives_up_what_takes_longer_than_every_wait(never, impatient):
+    never.launch(shmem.Stream(), timeout=math.inf)
+    shmem.init()
+    shmem.finalize()  # of two, which ends nothing
+    with pytest.raises(ShmemTimeout, match="a batch on a stream"):
+        stop()
+    assert shmem.initialized()
+    assert shmem.runtime.current().streams == []
+
+
+def test_an_exception_leaves_the_block_of_a_stream_at_once(never):
+    """The batches in flight wait for longer than this test may take; the exception is the block's own."""
+    stream = shmem.Stream()
+    events = []
+
+    def block() -> None:
+        with stream:
+            events.append(never.launch(stream, timeout=math.inf))
+            raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine") as caught:
+        block()
+    assert caught.value.__context__ is None
+    (event,) = events
+    assert event.done()
+    with pytest.raises(StateError, match="was given up"):
+        event.wait()
+    stream.close()
+    with pytest.raises(StateError, match="closed"):
+        never.launch(stream)
+    assert shmem.runtime.current().streams == []
+
+
+def test_the_events_of_a_stream_share_its_deadline(never, monkeypatch):
+    """`synchronize` gives the second batch what the first has left of its time."""
+    now = [0.0]
+    stream = shmem.Stream()
+    events = [shmem.Batch().launch(stream), shmem.Batch().launch(stream)]
+    limits = []
+    monkeypatch.setattr(shmem.streams.time, "monotonic", lambda: now[0])
+    for event in events:
+        event.wait()
+        monkeypatch.setattr(event, "wait", lambda timeout: limits.append(timeout) or now.__setitem__(0, now[0] + 2))
+    stream._events = events
+    stream.synchronize(timeout=3)
+    assert limits == [3, 1]
+    monkeypatch.undo()
+    stream.close()
 
 
 @pytest.mark.mpi(min_size=2)

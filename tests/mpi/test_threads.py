@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 
 import shmem
-from shmem.errors import ArgumentError
+from shmem.errors import ArgumentError, ShmemTimeout, StateError
+from shmem.fabric import Status
 
 pytestmark = pytest.mark.mpi
 
@@ -98,3 +100,120 @@ def test_threads_use_the_library_freely(crew):
     shmem.barrier_all()
     shmem.free(cells)
     shmem.free(counters)
+
+
+@pytest.fixture
+def in_barrier():
+    """Runs `first` in a thread of PE 0, which waits in it for the others, then `second`; then the others come."""
+
+    def both(slot: int, first: Callable[[], object], second: Callable[[], object]) -> None:
+        n, me = shmem.n_pes(), shmem.my_pe()
+        fabric, go = shmem.runtime.current().fabric, shmem.zeros(1, np.uint64)
+        if me == 0:
+            before, failures = fabric.entered(0, slot), []
+            thread = threading.Thread(target=lambda: failures.extend(failure(first)))
+            thread.start()
+            while fabric.entered(0, slot) == before:
+                shmem.spin()
+            second()
+            for pe in range(1, n):
+                shmem.signal_set(go, 1, pe)
+            thread.join()
+            assert failures == []
+        else:
+            shmem.signal_wait_until(go, "==", 1)
+            first()
+        shmem.barrier_all()
+        shmem.free(go)
+
+    def failure(call: Callable[[], object]) -> list[str]:
+        try:
+            call()
+        except BaseException as error:
+            return [repr(error)]
+        return []
+
+    return both
+
+
+def collectives(team: shmem.Team | None, x: np.ndarray, y: np.ndarray) -> dict[str, Callable[[], object]]:
+    """Calls of all members of a team, the world's by way of the C fronts and of Python."""
+    calls: dict[str, Callable[[], object]] = {"sum_reduce": lambda: shmem.sum_reduce(x, y, team=team)}
+    if team is None:
+        calls |= {"front": shmem.barrier_all, "python": lambda: shmem.sync_all(timeout=10)}
+        calls["front of sum_reduce"] = lambda: shmem.sum_reduce(x, y)
+        calls["sum_reduce"]()
+        calls["front of sum_reduce"]()  # learned by now
+    else:
+        calls |= {"team_sync": lambda: shmem.team_sync(team)}
+    return calls
+
+
+@pytest.mark.mpi(min_size=2)
+@pytest.mark.parametrize("world", [True, False])
+def test_two_threads_in_collectives_of_one_team_are_told(in_barrier, world):
+    """The second one is refused, and the first one's goes on as if nothing had been."""
+    x, y = shmem.zeros(4, np.int64), shmem.zeros(4, np.int64)
+    team = None if world else shmem.team_from_pes(range(shmem.n_pes()))
+    calls = collectives(team, x, y)
+    others = dict(calls) if team is None else {**calls, "destroy": team.destroy, "split": team.split_strided}
+    batch = shmem.Batch()
+    batch.barrier(team=team)
+    others["batch"] = batch.run
+
+    def launch() -> None:
+        stream = shmem.Stream()
+        batch.launch(stream)
+        stream.close()
+
+    others["stream"] = launch
+    for first in calls.values():
+        for name, second in others.items():
+
+            def refused(second: Callable[[], object] = second, name: str = name) -> None:
+                with pytest.raises(StateError, match="another of its threads is in a collective call of the same team"):
+                    second()
+
+            in_barrier(0 if team is None else team.slot, first, refused)
+    for call in calls.values():
+        call()
+    if team is not None:
+        team.destroy()
+    shmem.barrier_all()
+    shmem.free(x)
+    shmem.free(y)
+
+
+@pytest.mark.mpi(min_size=2)
+def test_a_barrier_given_up_by_one_thread_is_taken_up_by_another():
+    go = shmem.zeros(1, np.uint64)
+    if shmem.my_pe() == 0:
+
+        def give_up() -> None:
+            with pytest.raises(ShmemTimeout):
+                shmem.sync_all(timeout=0)
+
+        shmem.workers(1, lambda i: give_up())
+        for pe in range(1, shmem.n_pes()):
+            shmem.signal_set(go, 1, pe)
+    else:
+        shmem.signal_wait_until(go, "==", 1)
+    shmem.sync_all()
+    shmem.barrier_all()
+    shmem.free(go)
+
+
+def test_a_collective_refused_for_another_thread_is_not_one_given_up(monkeypatch):
+    """Nothing of it was done, so no later call goes on with it."""
+    pe = shmem.runtime.current()
+    x, y = shmem.zeros(4, np.int64), shmem.ones(4, np.int64)
+    with monkeypatch.context() as patch:
+        patch.setattr(pe.fabric, "submit", lambda *arguments: (Status.BUSY, 0))
+        with pytest.raises(StateError, match="another of its threads"):
+            shmem.sum_reduce(x, y, size=3)
+    assert not pe.left
+    shmem.sum_reduce(x, y, size=3)
+    assert x.tolist() == [shmem.n_pes()] * 3 + [0]
+    shmem.barrier_all()
+    shmem.free(y)
+    shmem.free(x)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import pytest
 
@@ -77,8 +79,31 @@ def test_the_failure_of_one_is_raised_and_frees_the_others():
 def test_misuse_raises():
     with pytest.raises(StateError, match="outside"):
         shmem.worker_barrier()
-    with pytest.raises(ArgumentError, match="at least one"):
-        shmem.workers(0, print)
+    for n in (0, -1, np.int64(0), 2.0, "2", None, np.array([2, 3])):
+        with pytest.raises(ArgumentError, match="at least one"):
+            shmem.workers(n, print)
+    with pytest.raises(ArgumentError, match="must be callable"):
+        shmem.workers(2, None)
     with pytest.raises(ShmemTimeout, match="its 2 workers"):
         shmem.workers(2, lambda i: shmem.worker_barrier(timeout=0.01) if i else None)
     assert shmem.workers(1, lambda i: shmem.worker_barrier()) == [None]
+    assert shmem.workers(np.int64(2), lambda i: i) == [0, 1]
+    assert shmem.workers(np.array(3), lambda i: i) == [0, 1, 2]
+
+
+def test_workers_meet_no_more_once_one_gave_up_waiting():
+    """It may catch its ShmemTimeout and go on; the others, waiting or late, get StateError."""
+    late = threading.Event()
+
+    def body(i: int) -> str:
+        if i == 0:
+            with pytest.raises(ShmemTimeout, match=r"waited 0\.0 s for its 3 workers"):
+                shmem.worker_barrier(timeout=0)
+            late.set()
+        elif i == 1:
+            late.wait()
+        with pytest.raises(StateError, match="one of them gave up waiting in it"):
+            shmem.worker_barrier()
+        return "went on"
+
+    assert shmem.workers(3, body) == ["went on"] * 3

@@ -49,7 +49,7 @@ class SimExecutor:
         return job
 
     def close(self) -> None:
-        """No job follows."""
+        """No job is begun any more; the one that runs goes on."""
         self.closed = True
         self.fabric.job.give(("launched", self.key, len(self.jobs)))
 
@@ -68,8 +68,8 @@ class SimExecutor:
             if len(self.jobs) == number:
                 return
             job = self.jobs[number]
-            if broken:
-                job.status = Status.SKIPPED
+            if broken or self.closed:
+                job.status = Status.CANCELLED if self.closed else Status.SKIPPED
             else:
                 job.status, job.at = self.fabric.submit(job.q, job.ops, timeout_s=1.0)
                 broken = job.status is not Status.OK

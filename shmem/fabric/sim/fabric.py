@@ -350,6 +350,9 @@ class SimFabric:
         """A wait here is never left half way."""
         return None
 
+    def disown(self) -> None:
+        """Nobody owns a barrier here."""
+
     def team(self, members: Members) -> None:
         """Notes who the members of a slot are."""
         self.teams[members.slot] = members.pes

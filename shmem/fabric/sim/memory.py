@@ -47,10 +47,18 @@ class SimHeap:
         self._results: list[Late] = []
         self._spaces = 0
 
-    def peer(self, pe: int) -> int:
-        """Where the poison of another PE is."""
+    def peer(self, pe: int) -> memoryview:
+        """The poison of another PE."""
         heap: SimHeap = self._fabric.job.heaps[pe]
-        return heap.base
+        return memoryview(heap._buffer)
+
+    def let_go(self) -> None:
+        """The buffer lives as long as the job."""
+
+    @property
+    def mapped(self) -> bool:
+        """It does."""
+        return True
 
     def poison(self, offset: int, nbytes: int) -> None:
         """Fills the buffer of a block."""
