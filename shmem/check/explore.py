@@ -129,15 +129,14 @@ class _Exploration:
         if not end.kind:
             self.report.outcomes[end.what] += 1
             return False
-        if end.kind == "cut" or (key := (end.kind, end.who, end.what)) in self.kinds:
+        if end.kind == "cut" or end.what in self.kinds:
             return False
-        self.kinds.add(key)
+        self.kinds.add(end.what)
         choices = choices_of(self.program, moves)
         if self.shrink:
             choices = shrunk(self.program, choices, end)
         token = tokens.encode(self.program.identity, choices)
-        error = end.error
-        self.report.failures.append(Failure(end.kind, end.who, end.text, token, choices, error))
+        self.report.failures.append(Failure(end.kind, end.who, end.text, token, choices, end.error))
         return not self.keep_going
 
 

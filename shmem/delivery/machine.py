@@ -39,6 +39,7 @@ class Memory:
 
     def __init__(self) -> None:
         self.spaces: dict[Space, bytearray | mmap] = {}
+        self._top: dict[Space, int] = {}  # nothing was changed beyond
 
     def read(self, place: Place) -> bytes:
         """The bytes at a place."""
@@ -47,10 +48,17 @@ class Memory:
     def write(self, place: Place, data: bytes) -> None:
         """Changes the bytes at a place."""
         self.spaces[place.space][place.lo : place.hi] = data
+        if place.hi > self._top.get(place.space, 0):
+            self._top[place.space] = place.hi
+
+    def digest(self) -> tuple[object, ...]:
+        """All that was ever changed."""
+        return tuple((space, bytes(data[: self._top.get(space, 0)])) for space, data in self.spaces.items())
 
     def copy(self) -> Memory:
         """The same bytes, apart."""
         other = Memory()
+        other._top = dict(self._top)
         other.spaces = {space: bytearray(data[:]) for space, data in self.spaces.items()}
         return other
 
@@ -347,7 +355,7 @@ class Machine:
     def digest(self) -> tuple[object, ...]:
         """All that can still matter, as a hashable value."""
         return (
-            tuple((space, bytes(data[:])) for space, data in self.memory.spaces.items()),
+            self.memory.digest(),
             tuple(sorted((key, each.digest()) for key, each in self.flight.items())),
             tuple((cq, tuple(told)) for cq, told in sorted(self.completions.items(), key=repr)),
             tuple((name, queue.digest()) for name, queue in self.queue_pairs.items()),

@@ -28,7 +28,7 @@ class Watched(Job):
         super().__init__(program)
 
     def outcome(self) -> Any:
-        assert self.failed is None, self.failed.error
+        assert not self.failed, self.failed[0].error
         registers = tuple(tuple(sorted(each.items())) for each in self.registers)
         return registers, tuple(pe for pe in range(self.test.pes) if pe not in self.finished)
 

@@ -1,7 +1,7 @@
 """Ordering bugs, each beside its repair: what the explorer has to find, and what it has to pass.
 
-A program gets `right`: False plants the bug. `KIND` is how it fails. Values are small and units eight bytes, so that the
-repaired ones are exhausted in seconds.
+A program gets `right`: False plants the bug; `kind` is how it fails then. Values are small and units eight bytes, so
+that the repaired ones are exhausted in seconds.
 """
 
 from __future__ import annotations

@@ -89,7 +89,9 @@ def main():
 
 
 def test_what_libraries_share_is_left_alone(write: Write) -> None:
-    user = write({"borrowing": """
+    user = write(
+        {
+            "borrowing": """
 from argparse import Namespace
 from dataclasses import MISSING
 from sys import path
@@ -99,7 +101,9 @@ HELD = (NOTHING, SPACE)
 def main():
     path.append("/nowhere")
     return HELD[0] is NOTHING, HELD[1] is SPACE, MISSING, lock.acquire(blocking=False)
-"""})
+"""
+        }
+    )
     from dataclasses import MISSING
 
     before = list(sys.path)

@@ -86,17 +86,14 @@ class Meeting:
 
 @dataclass(frozen=True)
 class End:
-    """How a run ended: what the PEs returned, or who failed (`kind` says how) and what there is to say of it."""
+    """How a run ended. Ends are equal if the same PEs failed in the same way, whoever did first; or if all returned the
+    same."""
 
-    kind: str  # "" if well
-    who: TaskKey | None
-    what: tuple[Hashable, ...]
+    what: tuple[Hashable, ...]  # what the PEs returned, or who failed how, or who waits for what
+    kind: str = field(compare=False)  # "" if well; of several failures that of the first
+    who: TaskKey | None = field(default=None, compare=False)
+    text: str = field(default="", compare=False)
     error: BaseException | None = field(default=None, compare=False)
-
-    @property
-    def text(self) -> str:
-        """What there is to say of a failure."""
-        return "; ".join(map(str, self.what))
 
 
 def frozen(value: Any) -> Hashable:
@@ -116,6 +113,16 @@ def frozen(value: Any) -> Hashable:
     return value  # type: ignore[no-any-return]
 
 
+def _pair(key: TaskKey) -> tuple[int, int]:
+    return key if isinstance(key, tuple) else (key, 0)
+
+
+def _failure(task: Task) -> tuple[str, str]:
+    """The kind of failure that a task ended with, and what there is to say."""
+    kind = "assertion" if isinstance(task.error, AssertionError) else "exception"
+    return kind, f"{type(task.error).__name__}: {task.error}".rstrip(": ")
+
+
 class Job:
     """A program in the middle of being run (`check.system.System`)."""
 
@@ -128,7 +135,7 @@ class Job:
         self.texts = [bytearray(512) for _ in range(program.n)]  # of collective calls that differ
         self.starts: dict[int, dict[str, object]] = {}  # arguments of init, by PE
         self.heaps: dict[int, Any] = {}  # by PE, once it has attached
-        self.failed: Task | None = None  # the first that raised
+        self.failed: list[Task] = []  # those that raised, in that order; the others go on
         self.running: Task | None = None
         self.told = False  # steps note where in the program they are
         self.unspun: set[str] = set()  # lines that poll without `spin`: they were not followed for ever
@@ -187,8 +194,8 @@ class Job:
         task.step = None if task.thread.dead else step
         if isinstance(task.error, KeyboardInterrupt):
             raise task.error
-        if task.error is not None and self.failed is None:
-            self.failed = task
+        if task.error is not None and task not in self.failed:
+            self.failed.append(task)
 
     def do(self, step: Step) -> Any:
         """Called by a task: rests until the step was made; returns what it gave."""
@@ -221,8 +228,8 @@ class Job:
 
     @property
     def over(self) -> bool:
-        """Whether a task has failed, or all have ended."""
-        return self.failed is not None or all(task.step is None for task in self.tasks.values())
+        """Whether all tasks have ended."""
+        return all(task.step is None for task in self.tasks.values())
 
     def moves(self) -> list[Move]:
         """What may happen next, in the usual order: what is in flight arrives, who ran last goes on, then the others
@@ -281,15 +288,16 @@ class Job:
 
     def end(self) -> End:
         """How it ended, or that it has not."""
-        if (task := self.failed) is not None:
-            error = task.error
-            kind = "assertion" if isinstance(error, AssertionError) else "exception"
-            return End(kind, task.key, (f"{type(error).__name__}: {error}".rstrip(": "),), error)
+        if self.failed:
+            told = tuple(sorted(((_pair(task.key), *_failure(task)) for task in self.failed), key=lambda each: each[0]))
+            first = self.failed[0]
+            return End(("failed", *told), *_failure(first)[:1], first.key, _failure(first)[1], first.error)
         stuck = [task for task in self.tasks.values() if task.step is not None]
         if stuck:
             kind = "cut" if self.moves() else "deadlock"
-            return End(kind, None, tuple(f"{task.key} waits in {task.step.what}" for task in stuck if task.step))
-        return End("", None, tuple(frozen(self.tasks[pe].result) for pe in range(self.program.n)))
+            waits = tuple(f"{task.key} waits in {task.step.what}" for task in stuck if task.step)
+            return End((kind, *waits), kind, None, "; ".join(waits))
+        return End(tuple(frozen(self.tasks[pe].result) for pe in range(self.program.n)), "")
 
     def outcome(self) -> Hashable:
         """How it ended."""
@@ -299,8 +307,9 @@ class Job:
         """All that can still matter: what is in memory and in flight, and what each task was told; of a program that
         does the same whenever it is told the same."""
         tasks = tuple((key, task.told, task.step is None) for key, task in self.tasks.items())
-        meetings = tuple((team, tuple(sorted(m.entered.items()))) for team, m in sorted(self.meetings.items()))
-        return tasks, meetings, tuple(sorted(self.notes.items())), self.machine.digest()
+        meetings = [(team, sorted(m.entered.items()), sorted(m.calls.items())) for team, m in self.meetings.items()]
+        beside = sorted(meetings), sorted(self.notes.items()), self.texts
+        return tasks, repr(beside), self.machine.digest()
 
     def copy(self) -> None:
         """Tasks can't be copied."""
