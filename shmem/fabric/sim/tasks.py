@@ -22,12 +22,17 @@ from ...delivery.machine import Machine, Memory
 from ...delivery.profiles import Profile
 from ...delivery.requests import Event, Place
 from ...errors import StateError
-from ...memory import caller
+from ...memory import OURS, caller
 
 if TYPE_CHECKING:
     from ...config import Settings
 
 TaskKey = int | tuple[int, int]  # a PE, or one of its workers
+
+
+def name_of(who: TaskKey) -> str:
+    """A PE, or one of its workers, in words."""
+    return f"PE {who[0]} worker {who[1]}" if isinstance(who, tuple) else f"PE {who}"
 
 
 def _nothing() -> tuple[Any, ...]:
@@ -45,7 +50,6 @@ class Step:
     needs: Callable[[], Sequence[object]] = _nothing  # what has made it ready, of what other moves gave
     could: Could | None = None  # of a wait for values: whether it is ready without some writes
     gives_up: bool = False  # it may happen as well where nothing else can
-    where: str = ""  # the line of the program, in a run that is told
 
 
 @dataclass(eq=False)
@@ -61,6 +65,12 @@ class Task:
     error: BaseException | None = None
     seen: dict[Place, bytes] = field(default_factory=dict)  # what it has loaded since it last spun
     polls: dict[tuple[str, Place], list[Any]] = field(default_factory=dict)  # by line: the value last seen, how often
+
+    @property
+    def where(self) -> str:
+        """'file.py:12' of the line of the program at which it rests; "" where it has ended or is no PE."""
+        line = caller(self.thread.gr_frame)
+        return "" if line.startswith(OURS) else line
 
 
 @dataclass(frozen=True)
@@ -129,7 +139,6 @@ class Job:
         self.heaps: dict[int, Any] = {}  # by PE, once it has attached
         self.failed: Task | None = None  # the first that raised
         self.running: Task | None = None
-        self.told = False  # steps note where in the program they are
         self.unspun: set[str] = set()  # lines that poll without `spin`: they were not followed for ever
         self.leaks: list[str] = []
         self.last: TaskKey | None = None  # who went on last
@@ -144,7 +153,12 @@ class Job:
         from . import fabric
 
         fabric.begin(self, pe)
-        result = self.program.body(pe)
+        try:
+            result = self.program.body(pe)
+        except SystemExit as error:
+            if error.code:
+                raise
+            result = None  # the end of this PE, and a good one
         runtime.current()
         while runtime.initialized():
             runtime.finalize()
@@ -191,13 +205,11 @@ class Job:
 
     def do(self, step: Step) -> Any:
         """Called by a task: rests until the step was made; returns what it gave."""
+        thread = getcurrent()
+        if self.running is None or self.running.thread is not thread or thread.parent is None:
+            raise StateError("this belongs to a job on sim: only its own PEs can use it, and only until it ends")
         if self._over:
             raise GreenletExit
-        if self.told and not step.where:
-            step.where = caller()
-        thread = getcurrent()
-        if thread.parent is None:
-            raise StateError("this PE lives in a job on sim: its program can't be called from outside")
         return thread.parent.switch(step)
 
     def give(self, thing: object) -> None:
@@ -209,12 +221,14 @@ class Job:
         self._over = True
         for task in self.tasks.values():
             if not task.thread.dead:
-                before = runtime.switch(task.process)
+                before, outer = runtime.switch(task.process), self.running
                 task.thread.parent = getcurrent()
+                self.running = task
                 try:
                     task.thread.throw(GreenletExit)
                 finally:
                     runtime.switch(before)
+                    self.running = outer
 
     # ---- for a search ----
 
@@ -276,16 +290,19 @@ class Job:
             self._given += [("posted", key), ("rung", key)]
         return tuple(self._given)
 
+    def waiting(self) -> list[tuple[Task, Step]]:
+        """The tasks that have not ended, each before its step."""
+        return [(task, task.step) for task in self.tasks.values() if task.step is not None]
+
     def end(self) -> End:
         """How it ended, or that it has not."""
         if (task := self.failed) is not None:
             error = task.error
             kind = "assertion" if isinstance(error, AssertionError) else "exception"
             return End(kind, task.key, (f"{type(error).__name__}: {error}".rstrip(": "),), error)
-        stuck = [task for task in self.tasks.values() if task.step is not None]
-        if stuck:
+        if stuck := self.waiting():
             kind = "cut" if self.moves() else "deadlock"
-            return End(kind, None, tuple(f"{task.key} waits in {task.step.what}" for task in stuck if task.step))
+            return End(kind, None, tuple(f"{name_of(task.key)} waits in {step.what}" for task, step in stuck))
         return End("", None, tuple(frozen(self.tasks[pe].result) for pe in range(self.program.n)))
 
     def outcome(self) -> Hashable:
