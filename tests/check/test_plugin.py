@@ -145,7 +145,9 @@ def test_once():
     assert seen == ["before"] * 2
 """)
     found.assert_outcomes(passed=1, failed=1)
-    assert saved()[0]["program"] == "test_it.py::TestIt::test_put"
+    [failure] = saved()
+    assert failure["program"] == "test_it.py::TestIt::test_put"
+    assert failure["command"] == f"pytest test_it.py::TestIt::test_put --shmem-replay {failure['token']}"
 
 
 @pytest.mark.parametrize(
@@ -167,6 +169,7 @@ def test_what_is_refused_is_a_sentence(run: Any, marker: str, rest: str, says: s
     assert found.parseoutcomes().keys() <= {"failed", "errors"}
     found.stdout.fnmatch_lines([says])
     assert "Traceback" not in found.stdout.str()
+    assert "During handling" not in found.stdout.str()
 
 
 def test_parameters_that_go_to_fixtures_and_test_cases_are_refused(run: Any) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import shmem
+from shmem import runtime
 from shmem.check.explore import explore
 
 
@@ -63,7 +64,9 @@ def test_results_are_the_objects_themselves() -> None:
 
 
 def test_nothing_is_left_running() -> None:
+    before = runtime.here()
     shmem.run(ring, 2)
+    assert runtime.here() is before
     assert not shmem.initialized()
 
 
