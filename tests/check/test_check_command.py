@@ -61,6 +61,10 @@ def either():
     assert shmem.my_pe() == 0, "second"
 
 
+def tickets():
+    shmem.atomic_fetch_inc(shmem.zeros(1, np.int64), 0)
+
+
 def pair(a, b): ...
 """
 
@@ -184,7 +188,7 @@ def test_what_the_program_prints_is_not_shown(check: Check) -> None:
     ],
 )
 def test_complete_asks_for_all_of_it(check: Check, options: list[str], code: int) -> None:
-    assert check("prog.py::fenced", "-n", "2", "--profile", "openshmem", *options)[0] == code
+    assert check("prog.py::tickets", "-n", "2", "--profile", "openshmem", *options)[0] == code
 
 
 def test_a_failure_counts_more_than_an_incomplete_search(check: Check) -> None:
@@ -264,7 +268,7 @@ def test_a_file_that_can_not_be_loaded(check: Check, name: str) -> None:
         ([], "a program to check is missing"),
         (["none.py"], "there is no file none.py"),
         (["."], "there is no file ."),
-        (["prog.py::none"], "prog.py has no function none: it has put, main, fenced, raises, waits, either, pair"),
+        (["prog.py::none"], "prog.py has no function none: it has put, main, fenced, raises, waits, either, tickets, pair"),
         (["prog.py::np"], "prog.py has no function np"),
         (["prog.py::pair"], "pair(a, b) takes neither nothing nor the PE"),
         (["prog.py", "-n", "0"], "n_pes=0"),
