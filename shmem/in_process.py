@@ -23,8 +23,8 @@ def run(
     program: a function of no arguments, or of the PE's number. fabric: "sim" is the only one that has its PEs in one
     process. profile: a delivery profile, by name or as one, default `openshmem`. seed: draws the order in which PEs
     go on and messages arrive; without one all arrives at once, in the same order each time.
-    Returns what each PE returned, PE 0 first; symmetric arrays end with the job, so return copies of them. Raises what
-    a PE raised (a note tells which), SystemExit for `global_exit`, ShmemTimeout where all PEs wait for one another,
+    Returns what each PE returned, PE 0 first; symmetric arrays as copies, since they end with the job. Raises what a PE
+    raised (a note tells which), SystemExit for `global_exit`, ShmemTimeout where all PEs wait for one another,
     ArgumentError.
     """
     if fabric != "sim":

@@ -8,6 +8,8 @@ work) commutes with all that others do.
 
 from __future__ import annotations
 
+import contextlib
+import operator
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -63,6 +65,7 @@ class Task:
     step: Step | None = None  # None: it has ended
     result: Any = None
     error: BaseException | None = None
+    text: str = ""  # what the error says: it may look at symmetric memory
     seen: dict[Place, bytes] = field(default_factory=dict)  # what it has loaded since it last spun
     polls: dict[tuple[str, Place], list[Any]] = field(default_factory=dict)  # by line: the value last seen, how often
 
@@ -106,6 +109,28 @@ class End:
     def text(self) -> str:
         """What there is to say of a failure."""
         return "; ".join(map(str, self.what))
+
+
+def kept(value: Any) -> Any:
+    """A value that may outlive the job: copies of symmetric arrays in it, which are loaded by the task that has them.
+    Everything else is the same object."""
+    if isinstance(value, np.ndarray):
+        return value if issubclass(type(value), np.ndarray) else np.array(value)  # one whose accesses are seen
+    if type(value) in (list, tuple):
+        copies = [kept(one) for one in value]
+        return value if all(map(operator.is_, copies, value)) else type(value)(copies)
+    if type(value) is dict:
+        copies = [kept(one) for one in value.values()]
+        return value if all(map(operator.is_, copies, value.values())) else dict(zip(value, copies, strict=True))
+    return value
+
+
+def _text(error: BaseException) -> str:
+    """What an exception says."""
+    try:
+        return f"{type(error).__name__}: {error}".rstrip(": ")
+    except Exception as wrong:
+        return f"{type(error).__name__}, which can't be told ({type(wrong).__name__})"
 
 
 def frozen(value: Any) -> Hashable:
@@ -154,7 +179,7 @@ class Job:
 
         fabric.begin(self, pe)
         try:
-            result = self.program.body(pe)
+            result = kept(self.program.body(pe))
         except SystemExit as error:
             if error.code:
                 raise
@@ -175,8 +200,12 @@ class Job:
             except GreenletExit:
                 pass
             except SystemExit as error:
+                task.text = _text(error)
                 task.error = error if error.code else None
             except BaseException as error:
+                with contextlib.suppress(Exception):
+                    error.args = kept(error.args)
+                task.text = _text(error)
                 task.error = error
 
         task = Task(key, pe, process, greenlet(life))
@@ -299,7 +328,7 @@ class Job:
         if (task := self.failed) is not None:
             error = task.error
             kind = "assertion" if isinstance(error, AssertionError) else "exception"
-            return End(kind, task.key, (f"{type(error).__name__}: {error}".rstrip(": "),), error)
+            return End(kind, task.key, (task.text,), error)
         if stuck := self.waiting():
             kind = "cut" if self.moves() else "deadlock"
             return End(kind, None, tuple(f"{name_of(task.key)} waits in {step.what}" for task, step in stuck))
