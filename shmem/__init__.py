@@ -76,6 +76,7 @@ from .enums import *  # noqa: F403
 from .errors import *  # noqa: F403
 from .failure import install as _install
 from .heap import HeapStats
+from .in_process import run
 from .layout import BLOCK512, EAGER_TILE, EAGER_TILE_FIXED, LL, LL16, LL64, LL128, LLA2A, Layout, Order, Reader
 from .lines import poll_lines, put_lines, test_lines
 from .locks import Lock, clear_lock, del_lock, new_lock, set_lock, test_lock
@@ -158,7 +159,7 @@ __all__ = [
     "malloc", "malloc_with_hints", "max_reduce", "min_reduce", "my_pe", "n_pes", "new_array", "new_lock",
     "new_signal", "ones", "or_reduce", "p", "pcontrol", "pe_accessible", "pe_quiet", "poll_lines", "prod_reduce",
     "ptr", "put", "put_lines", "put_many", "put_nbi", "put_signal", "put_signal_nbi", "query_initialized",
-    "query_thread", "quiet", "rc", "realloc", "reduce", "set_lock", "signal_add", "signal_fetch", "signal_set",
+    "query_thread", "quiet", "rc", "realloc", "reduce", "run", "set_lock", "signal_add", "signal_fetch", "signal_set",
     "signal_wait_until", "spin", "sum_exscan", "sum_inscan", "sum_reduce", "sync", "sync_all", "team_create_ctx",
     "team_destroy", "team_from_pes", "team_get_config", "team_my_pe", "team_n_pes", "team_ptr", "team_split_2d",
     "team_split_strided", "team_sync", "team_translate_pe", "test", "test_all", "test_all_vector", "test_any",

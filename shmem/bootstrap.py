@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from .config import Settings, format_size
+from .config import Settings, check_supported, format_size
 from .errors import HeapExhausted, ShmemError, StateError, SymmetryError
 from .heap import SCRATCH_BYTES
 
@@ -48,6 +48,15 @@ class World:
     comm: Any = None
     mpi: Any = None
     hosts: list[str] = field(default_factory=list)
+
+    def check(self, settings: Settings) -> None:
+        """Raises ArgumentError or StateError for what these PEs can't have."""
+        check_supported(settings)
+        if settings.fabric == "sim":
+            raise StateError(
+                "on the fabric sim one process has all PEs, and this one is a PE by itself: start the program with "
+                "shmemu run --fabric sim, its main function with shmem.run"
+            )
 
     def agree(self, what: dict[str, object]) -> None:
         """Raises SymmetryError on every PE if the arguments of init differ between PEs."""

@@ -142,7 +142,7 @@ class Variable:
 VARIABLES: tuple[Variable, ...] = (
     Variable("fabric", _choice("auto", "direct", "rma", "nic", "sim"), "auto",
              "how bytes travel between PEs; auto is direct if all PEs share a host, else rma",
-             missing="rma, nic and sim"),
+             missing="rma and nic"),
     Variable("heap_size", _HEAP, "1G",
              "symmetric heap of each PE; without it `SHMEM_SYMMETRIC_SIZE` counts. The default is halved, "
              "with one warning, until it fits `/dev/shm`; a size that was asked for and does not fit raises"),
@@ -153,8 +153,10 @@ VARIABLES: tuple[Variable, ...] = (
              "`team_ptr` follow it, transfers go between them as ever"),
     Variable("on_death", _choice("abort", "survive"), "abort",
              "when a PE dies: end the job, or keep the others and raise `PeerDied` where it is needed"),
-    Variable("profile", _NAME, "openshmem", "delivery profile of the fabric nic", missing="all of it"),
-    Variable("seed", _SEED, None, "seed of the delivery on nic; unset, it is drawn and printed", missing="all of it"),
+    Variable("profile", _NAME, "openshmem", "delivery profile of `shmemu run` on sim, and of nic", missing="nic"),
+    Variable("seed", _SEED, None,
+             "seed of the delivery of `shmemu run` on sim (unset, all arrives at once) and on nic (unset, it is drawn "
+             "and printed)", missing="nic"),
     Variable("progress", _choice("inline", "thread", "manual"), "inline",
              "who moves the emulated NIC", missing="all of it"),
     Variable("trace", _PATH, None, "file to write a trace of the run to", missing="all of it"),
@@ -229,8 +231,8 @@ def read(environ: Mapping[str, str] | None = None, *, warn: bool = True) -> Sett
 
 def check_supported(settings: Settings) -> None:
     """Raises ArgumentError for a wish that is understood but belongs to a part that does not exist yet."""
-    if settings.fabric not in ("auto", "direct"):
-        raise ArgumentError(f"the fabric {settings.fabric} does not exist yet: this version has direct (and auto)")
+    if settings.fabric not in ("auto", "direct", "sim"):
+        raise ArgumentError(f"the fabric {settings.fabric} does not exist yet: this version has direct, sim and auto")
     for name, value, default in (
         ("SHMEMU_TRACE", settings.trace, None),
         ("SHMEMU_SANITIZE", settings.sanitize, None),

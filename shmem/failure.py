@@ -61,9 +61,9 @@ def _users_part(kind: type[BaseException], tb: TracebackType | None) -> Tracebac
     return shown
 
 
-def report(kind: type[BaseException], value: BaseException, tb: TracebackType | None) -> None:
+def report(kind: type[BaseException], value: BaseException, tb: TracebackType | None, who: str | None = None) -> None:
     """Prints a traceback on stderr, each line with the PE, in one write so that lines of PEs don't mix."""
-    who = rank_text()
+    who = who or rank_text()
     lines = "".join(traceback.format_exception(kind, value, _users_part(kind, tb))).rstrip().split("\n")
     sys.stderr.write("".join(f"{who}: {line}\n" for line in lines))
     sys.stderr.flush()

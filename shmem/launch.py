@@ -163,18 +163,25 @@ def run_job(
     # A bad variable is one sentence here, and would be a traceback from each rank.
     settings = config.read({**os.environ, **(env or {})}, warn=False)
     config.check_supported(settings)
-    if n < 1:
-        raise ArgumentError(f"a job has at least one PE, not {n}")
+    if settings.fabric == "sim":
+        raise ArgumentError("the fabric sim has all PEs in one process, so no mpiexec can start them: shmemu run can")
+    check_job(n, argv, timeout)
     _check_heaps(n, settings)
-    if timeout is not None and not timeout > 0:
-        raise ArgumentError(f"a timeout is a number of seconds above 0, not {timeout}")
-    check_program(argv)
     launcher = find(mpi)
     with tempfile.TemporaryDirectory(prefix="shmemu-job-", ignore_cleanup_errors=True) as folder:
         status = Path(folder) / "status"
         job = _Job(n, status, survive, Drawing(status, sys.stderr if progress else None))
         line = command(n, [sys.executable, "-m", "shmem.rank", *argv], launcher, survive=survive)
         return job.run(line, environment(n, launcher, env=env, status_file=status, survive=survive), timeout)
+
+
+def check_job(n: int, argv: Sequence[str], timeout: float | None) -> None:
+    """Raises ArgumentError for a job that can't be."""
+    if n < 1:
+        raise ArgumentError(f"a job has at least one PE, not {n}")
+    if timeout is not None and not timeout > 0:
+        raise ArgumentError(f"a timeout is a number of seconds above 0, not {timeout}")
+    check_program(argv)
 
 
 def _check_heaps(n: int, settings: config.Settings) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import operator
 import os
 import sys
+from types import FrameType
 
 import numpy as np
 
@@ -29,9 +30,9 @@ _ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 OURS = tuple(os.path.join(_ROOT, name, "") for name in ("shmem", "protocols", "moe_ep"))
 
 
-def caller() -> str:
-    """'file.py:12' of the line outside these packages that called."""
-    frame = sys._getframe(1)
+def caller(frame: FrameType | None = None) -> str:
+    """'file.py:12' of the line outside these packages that called (this function, or the frame)."""
+    frame = frame or sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(OURS):
         frame = frame.f_back
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"

@@ -169,7 +169,8 @@ def init(heap_size: int | str | None = None, fabric: str | None = None) -> None:
     memory only once touched. fabric: how bytes travel, default `SHMEMU_FABRIC`.
     Calls nest: each needs its finalize, and arguments, always checked, count in the first only. Any first call of
     another routine does the same with the defaults. Raises SymmetryError if the PEs differ in arguments,
-    HeapExhausted if the heaps do not fit into shared memory, ArgumentError for values that mean nothing.
+    HeapExhausted if the heaps do not fit into shared memory, ArgumentError for values that mean nothing, StateError for
+    `sim` in a process that is a PE.
     OpenSHMEM 1.6, 9.1 (shmem_init).
     """
     process = _here
@@ -178,8 +179,7 @@ def init(heap_size: int | str | None = None, fabric: str | None = None) -> None:
     given = settings.heap_size_given or heap_size is not None
     asked = _size(heap_size, settings)
     name = settings.fabric if fabric is None else fabric
-    if process.world is None or process.world.comm is not None:
-        config.check_supported(replace(settings, fabric=name))
+    (process.world or bootstrap.World(0, 1)).check(replace(settings, fabric=name))
     if running is not None:
         running.starts += 1
         return

@@ -256,6 +256,6 @@ def test_the_docs_page_marks_what_does_not_exist_yet():
     for variable in ("SHMEMU_TRACE", "SHMEMU_SANITIZE"):
         with pytest.raises(ArgumentError, match="does not have that yet"):
             config.check_supported(read({variable: "x"}))
-    for fabric in ("rma", "nic", "sim"):
+    for fabric in ("rma", "nic"):
         with pytest.raises(ArgumentError, match="does not exist yet"):
             config.check_supported(read({"SHMEMU_FABRIC": fabric}))

@@ -25,13 +25,14 @@ from shmem import cli
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("shmem", "protocols", "moe_ep")
+MODULE = "shmemu_pytest.py"  # beside them: pytest imports it in every run
 DEADLINE_S = 60.0
 
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
     """The sources that a build reads, without what an earlier one left."""
-    for name in ("pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE"):
+    for name in ("pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE", MODULE):
         shutil.copy(ROOT / name, tmp_path)
     for name in PACKAGES:
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("*.so", "__pycache__"))
@@ -45,9 +46,9 @@ def setup(tree: Path, *args: str, **env: str) -> subprocess.CompletedProcess[str
 
 
 def sources(*suffixes: str) -> set[str]:
-    """Paths of the packages' files with these suffixes."""
+    """Paths of the packages' files with these suffixes, and the module."""
     found = (path for name in PACKAGES for path in (ROOT / name).rglob("*") if path.suffix in suffixes)
-    return {str(path.relative_to(ROOT)) for path in found}
+    return {str(path.relative_to(ROOT)) for path in found} | {MODULE}
 
 
 # -- contents --------------------------------------------------------------------------------------------
@@ -68,7 +69,7 @@ def test_the_wheel_has_every_module_and_the_data_but_no_tests(tree: Path) -> Non
     built = {str(path.relative_to(tree / "built")) for path in (tree / "built").rglob("*") if path.is_file()}
     tool = {"shmem/_native/build.py"}
     assert sources(".py", ".typed", ".pyi", ".txt") - tool - built == set()
-    assert {path.split("/")[0] for path in built} == set(PACKAGES)
+    assert {path.split("/")[0] for path in built} == {*PACKAGES, MODULE}
     assert {f"{name}/py.typed" for name in PACKAGES} <= built
 
 
@@ -151,7 +152,7 @@ def shmemu(*args: str) -> subprocess.CompletedProcess[str]:
 
 def test_the_commands_are_entry_points_and_the_help_lists_them() -> None:
     names = {entry.name for entry in entry_points(group=cli.GROUP)}
-    assert {"run", "demo"} <= names
+    assert {"run", "demo", "litmus", "check"} <= names
     done = shmemu("--help")
     assert done.returncode == 0
     assert names <= set(done.stdout.split())

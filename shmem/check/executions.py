@@ -7,7 +7,9 @@ others, until nothing else is left. So an execution that keeps one delivery back
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+import os
+from collections.abc import Callable, Iterator, Sequence
 
 from ..delivery.facts import Move
 from ..errors import NondeterministicProgram
@@ -38,12 +40,11 @@ class Usual:
 
 
 def follow(
-    program: Program, choices: Sequence[int], *, told: bool = False, watch: Watch = lambda job, move, late: None
+    program: Program, choices: Sequence[int], *, watch: Watch = lambda job, move, late: None
 ) -> tuple[Job, list[int]]:
     """Runs an execution to its end: the choices given (the last possible one where there are not so many), then the
-    usual order. told: steps know their lines. Returns the job at its end, and the choices made."""
+    usual order. Returns the job at its end, and the choices made."""
     job, usual, made = Job(program), Usual(), list[int]()
-    job.told = told
     while (moves := usual.moves(job)) and len(made) < MOVES_MAX:
         choice = min(choices[len(made)], len(moves) - 1) if len(made) < len(choices) else 0
         watch(job, moves[choice], moves[choice] in usual.late)
@@ -65,3 +66,10 @@ def choices_of(program: Program, moves: Sequence[Move]) -> list[int]:
         job.perform(move)
     job.close()
     return found
+
+
+@contextlib.contextmanager
+def silenced() -> Iterator[None]:
+    """Nothing is printed on stdout: it would be in each of many executions."""
+    with open(os.devnull, "w") as nothing, contextlib.redirect_stdout(nothing):
+        yield

@@ -16,7 +16,7 @@ from ..errors import ArgumentError
 from ..fabric.sim import Job, Program
 from . import story, tokens
 from .bounds import MOVES_MAX, STATES_MAX, Bounds, parse_budget
-from .executions import choices_of, follow
+from .executions import choices_of, follow, silenced
 from .report import Failure, Report
 from .shrink import shrunk
 from .strategies import STRATEGIES
@@ -37,7 +37,8 @@ def explore(
     than the first failure. states_max, moves_max: bounds of the search and of one execution. max_polls: how often a
     loop may look without `shmem.spin()` and see the same, before it is taken to wait for a change. shrink: make
     failures short.
-    Returns when the search is over. Raises ArgumentError; what the program raises is a failure in the report.
+    Returns when the search is over. Raises ArgumentError; what the program raises is a failure in the report. What it
+    prints is not shown: `replay` shows it.
     """
     made = prepare(program, n_pes, profile, args, max_polls)
     if strategy not in STRATEGIES:
@@ -55,6 +56,8 @@ def prepare(
     """A program as `sim` runs it. Raises ArgumentError."""
     if not callable(program):
         raise ArgumentError(f"{program!r} is no function")
+    if inspect.iscoroutinefunction(program) or inspect.isgeneratorfunction(program):
+        raise ArgumentError(f"{named(program)} is asynchronous or a generator: calling it would run nothing of it")
     if isinstance(n_pes, bool) or not isinstance(n_pes, int) or n_pes < 1:
         raise ArgumentError(f"n_pes={n_pes!r}: must be a number from 1 up")
     settings = replace(config.read(warn=False), fabric="sim")
@@ -108,6 +111,10 @@ class _Exploration:
         self.kinds: set[tuple[object, ...]] = set()
 
     def run(self) -> Report:
+        with silenced():
+            return self._run()
+
+    def _run(self) -> Report:
         report, start = self.report, time.monotonic()
         found = STRATEGIES[self.strategy](lambda: Job(self.program), self.bounds, self.seed, self._ended)
         report.executions, report.states, report.cut = found.executions, found.states, found.cut
@@ -155,7 +162,8 @@ def replay(
     end = job.end()
     if end.kind:
         failure = Failure(end.kind, end.who, end.text, token, choices, end.error)
-        story.tell(made, failure)
+        with silenced():
+            story.tell(made, failure)
         report.failures.append(failure)
     else:
         report.outcomes[end.what] += 1

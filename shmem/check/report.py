@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..fabric.sim import TaskKey
+from ..fabric.sim import TaskKey, name_of
 
 
 @dataclass
@@ -31,11 +31,6 @@ class Failure:
         whose = "" if self.who is None else f" of {name_of(self.who)}"
         parts = [f"{self.kind}{whose}: {self.text}", self.story, f"replay: {self.command or self.token}"]
         return "\n".join(part for part in parts if part)
-
-
-def name_of(who: TaskKey) -> str:
-    """A PE, or one of its workers, in words."""
-    return f"PE {who[0]} worker {who[1]}" if isinstance(who, tuple) else f"PE {who}"
 
 
 @dataclass
@@ -67,6 +62,8 @@ class Report:
 
     def looked(self) -> str:
         """What was looked at."""
+        if self.strategy == "replay":
+            return "one execution"
         what = f"{self.executions} executions, {self.states} states, {self.seconds:.2f} s"
         if self.complete:
             return f"all of it: {what}"
@@ -78,7 +75,7 @@ class Report:
 
     def __str__(self) -> str:
         head = f"{self.program}, {self.n_pes} PEs, profile {self.profile}, {self.strategy}"
-        if self.strategy not in ("exhaustive", "eager", "delay"):
+        if self.strategy not in ("exhaustive", "eager", "delay", "replay"):
             head += f", seed {self.seed}"
         found = "no failure" if self.ok else f"{len(self.failures)} kinds of failure" if len(self.failures) > 1 else ""
         lines = [f"{head}: {found}".rstrip(": "), f"  {self.looked()}"]

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..delivery.facts import Move
 from ..delivery.requests import Act, Event, Kind
-from ..fabric.sim import Job, Program
+from ..fabric.sim import Job, Program, Task
+from ..memory import OURS
 from .executions import follow
 
 if TYPE_CHECKING:
@@ -29,9 +31,30 @@ def tell(program: Program, failure: Failure) -> None:
         if not (rows and rows[-1].joined(row)):
             rows.append(row)
 
-    job, _ = follow(program, failure.choices, told=True, watch=watch)
+    job, _ = follow(program, failure.choices, watch=watch)
+    rows += _last(job)
     failure.story = "\n".join([_columns(program.n, rows), *_missing(job), *_blocks(job)])
     job.close()
+
+
+def _last(job: Job) -> list[_Row]:
+    """Where the PE that failed raised, or else where those that have not ended wait."""
+    if (task := job.failed) is not None and task.error is not None:
+        return [_Row(task.pe, f"{os.path.basename(raised_at(task.error))} {type(task.error).__name__}".lstrip(), False)]
+    return [_Row(task.pe, f"{_place(task)} waits in {step.what}".lstrip(), False) for task, step in job.waiting()]
+
+
+def raised_at(error: BaseException) -> str:
+    """'file.py:12' of the program's line that raised, or that called what did; "" where there is none."""
+    frames = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)]
+    return next((f"{file}:{line}" for file, line in reversed(frames) if not file.startswith(OURS)), "")
+
+
+def _place(task: Task) -> str:
+    """The line of the program at which a task rests."""
+    if isinstance(task.key, tuple):
+        return f"[{task.key[1]}] {os.path.basename(task.where)}".rstrip()
+    return os.path.basename(task.where) or "(end)"
 
 
 def _missing(job: Job) -> list[str]:
@@ -95,9 +118,7 @@ def _step(job: Job, move: Move, late: bool) -> _Row:
     task = job.tasks[move]
     step = task.step
     assert step is not None
-    file, _, line = step.where.rpartition(":")
-    worker = f"[{task.key[1]}] " if isinstance(task.key, tuple) else ""
-    return _Row(task.pe, f"{worker}{os.path.basename(file)}:{line} {step.what}" if file else step.what, False)
+    return _Row(task.pe, f"{_place(task)} {step.what}", False)
 
 
 _WHAT = {Kind.STORE: "store", Kind.WRITE: "put", Kind.READ: "get", Kind.ATOMIC: "atomic", Kind.SEND: "send"}

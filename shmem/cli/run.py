@@ -1,7 +1,8 @@
-"""`shmemu run`: a Python program on several PEs, under the right mpiexec with the right flags."""
+"""`shmemu run`: a Python program on several PEs, under the right mpiexec with the right flags, or as tasks on `sim`."""
 
 from __future__ import annotations
 
+import os
 from typing import Annotated
 
 import typer
@@ -34,10 +35,29 @@ def run(
     heap: Annotated[
         str | None, typer.Option(metavar="SIZE", help="Symmetric heap of each PE, such as 512M: SHMEMU_HEAP_SIZE.")
     ] = None,
+    profile: Annotated[
+        str | None, typer.Option(metavar="NAME", help="On sim: how messages may arrive, SHMEMU_PROFILE.")
+    ] = None,
+    seed: Annotated[
+        str | None, typer.Option(metavar="N", help="On sim: draws who goes on and what arrives, SHMEMU_SEED.")
+    ] = None,
 ) -> None:
-    """Run a Python program on several PEs."""
+    """Run a Python program on several PEs: processes, or, on the fabric sim, tasks of this one."""
+    from shmem import config
+    from shmem.errors import ArgumentError
+
+    env = {"SHMEMU_FABRIC": fabric, "SHMEMU_HEAP_SIZE": heap, "SHMEMU_PROFILE": profile, "SHMEMU_SEED": seed}
+    given = {name: value for name, value in env.items() if value is not None}
+    settings = config.read({**os.environ, **given}, warn=False)
+    if settings.fabric == "sim":
+        if survive or mpi is not None:
+            raise ArgumentError("--survive and --mpi are about processes, and the PEs of sim are tasks of one")
+        from shmem.check.main_program import run_main
+
+        config.read()  # warns
+        raise typer.Exit(run_main(pes, program or [], settings, timeout))
+    if profile is not None or seed is not None:
+        raise ArgumentError(f"--profile and --seed are for --fabric sim: {settings.fabric} knows neither")
     from shmem.launch import run_job
 
-    env = {"SHMEMU_FABRIC": fabric, "SHMEMU_HEAP_SIZE": heap}
-    given = {name: value for name, value in env.items() if value is not None}
     raise typer.Exit(run_job(pes, program or [], survive=survive, timeout=timeout, env=given, mpi=mpi))

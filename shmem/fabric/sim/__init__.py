@@ -4,6 +4,6 @@
 `records` interprets operation records over the delivery machine, `local` those that stay inside a PE.
 """
 
-from .tasks import End, Job, Program, Step, Task, TaskKey
+from .tasks import End, Job, Program, Step, Task, TaskKey, name_of
 
-__all__ = ["End", "Job", "Program", "Step", "Task", "TaskKey"]
+__all__ = ["End", "Job", "Program", "Step", "Task", "TaskKey", "name_of"]

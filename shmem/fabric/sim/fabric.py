@@ -42,6 +42,9 @@ class SimWorld(bootstrap.World):
         super().__init__(pe, job.program.n, hosts=["sim"] * job.program.n)
         self.job = job
 
+    def check(self, settings: Any) -> None:
+        """A program is taken to mean this fabric, whatever it says."""
+
     def fabric(self, settings: Any, asked: int, given: bool) -> tuple[SimFabric, int]:
         """A fabric for this PE, and the size of its heap."""
         return SimFabric(self.job, self.me), -(-asked // bootstrap.PAGE) * bootstrap.PAGE

@@ -8,6 +8,8 @@ work) commutes with all that others do.
 
 from __future__ import annotations
 
+import contextlib
+import operator
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -22,12 +24,17 @@ from ...delivery.machine import Machine, Memory
 from ...delivery.profiles import Profile
 from ...delivery.requests import Event, Place
 from ...errors import StateError
-from ...memory import caller
+from ...memory import OURS, caller
 
 if TYPE_CHECKING:
     from ...config import Settings
 
 TaskKey = int | tuple[int, int]  # a PE, or one of its workers
+
+
+def name_of(who: TaskKey) -> str:
+    """A PE, or one of its workers, in words."""
+    return f"PE {who[0]} worker {who[1]}" if isinstance(who, tuple) else f"PE {who}"
 
 
 def _nothing() -> tuple[Any, ...]:
@@ -45,7 +52,6 @@ class Step:
     needs: Callable[[], Sequence[object]] = _nothing  # what has made it ready, of what other moves gave
     could: Could | None = None  # of a wait for values: whether it is ready without some writes
     gives_up: bool = False  # it may happen as well where nothing else can
-    where: str = ""  # the line of the program, in a run that is told
 
 
 @dataclass(eq=False)
@@ -59,9 +65,16 @@ class Task:
     step: Step | None = None  # None: it has ended
     result: Any = None
     error: BaseException | None = None
+    text: str = ""  # what the error says: it may look at symmetric memory
     told: int = 0  # a digest of everything it was told
     seen: dict[Place, bytes] = field(default_factory=dict)  # what it has loaded since it last spun
     polls: dict[tuple[str, Place], list[Any]] = field(default_factory=dict)  # by line: the value last seen, how often
+
+    @property
+    def where(self) -> str:
+        """'file.py:12' of the line of the program at which it rests; "" where it has ended or is no PE."""
+        line = caller(self.thread.gr_frame)
+        return "" if line.startswith(OURS) else line
 
 
 @dataclass(frozen=True)
@@ -96,6 +109,28 @@ class End:
     error: BaseException | None = field(default=None, compare=False)
 
 
+def kept(value: Any) -> Any:
+    """A value that may outlive the job: copies of symmetric arrays in it, which are loaded by the task that has them.
+    Everything else is the same object."""
+    if isinstance(value, np.ndarray):
+        return value if issubclass(type(value), np.ndarray) else np.array(value)  # one whose accesses are seen
+    if type(value) in (list, tuple):
+        copies = [kept(one) for one in value]
+        return value if all(map(operator.is_, copies, value)) else type(value)(copies)
+    if type(value) is dict:
+        copies = [kept(one) for one in value.values()]
+        return value if all(map(operator.is_, copies, value.values())) else dict(zip(value, copies, strict=True))
+    return value
+
+
+def _text(error: BaseException) -> str:
+    """What an exception says."""
+    try:
+        return f"{type(error).__name__}: {error}".rstrip(": ")
+    except Exception as wrong:
+        return f"{type(error).__name__}, which can't be told ({type(wrong).__name__})"
+
+
 def frozen(value: Any) -> Hashable:
     """A value that can be compared and hashed, for what a program returned."""
     if isinstance(value, (np.ndarray, np.generic)):
@@ -119,8 +154,7 @@ def _pair(key: TaskKey) -> tuple[int, int]:
 
 def _failure(task: Task) -> tuple[str, str]:
     """The kind of failure that a task ended with, and what there is to say."""
-    kind = "assertion" if isinstance(task.error, AssertionError) else "exception"
-    return kind, f"{type(task.error).__name__}: {task.error}".rstrip(": ")
+    return "assertion" if isinstance(task.error, AssertionError) else "exception", task.text
 
 
 class Job:
@@ -137,7 +171,6 @@ class Job:
         self.heaps: dict[int, Any] = {}  # by PE, once it has attached
         self.failed: list[Task] = []  # those that raised, in that order; the others go on
         self.running: Task | None = None
-        self.told = False  # steps note where in the program they are
         self.unspun: set[str] = set()  # lines that poll without `spin`: they were not followed for ever
         self.leaks: list[str] = []
         self.last: TaskKey | None = None  # who went on last
@@ -152,7 +185,12 @@ class Job:
         from . import fabric
 
         fabric.begin(self, pe)
-        result = self.program.body(pe)
+        try:
+            result = kept(self.program.body(pe))
+        except SystemExit as error:
+            if error.code:
+                raise
+            result = None  # the end of this PE, and a good one
         runtime.current()
         while runtime.initialized():
             runtime.finalize()
@@ -169,8 +207,12 @@ class Job:
             except GreenletExit:
                 pass
             except SystemExit as error:
+                task.text = _text(error)
                 task.error = error if error.code else None
             except BaseException as error:
+                with contextlib.suppress(Exception):
+                    error.args = kept(error.args)
+                task.text = _text(error)
                 task.error = error
 
         task = Task(key, pe, process, greenlet(life))
@@ -199,13 +241,11 @@ class Job:
 
     def do(self, step: Step) -> Any:
         """Called by a task: rests until the step was made; returns what it gave."""
+        thread = getcurrent()
+        if self.running is None or self.running.thread is not thread or thread.parent is None:
+            raise StateError("this belongs to a job on sim: only its own PEs can use it, and only until it ends")
         if self._over:
             raise GreenletExit
-        if self.told and not step.where:
-            step.where = caller()
-        thread = getcurrent()
-        if thread.parent is None:
-            raise StateError("this PE lives in a job on sim: its program can't be called from outside")
         return thread.parent.switch(step)
 
     def give(self, thing: object) -> None:
@@ -217,12 +257,14 @@ class Job:
         self._over = True
         for task in self.tasks.values():
             if not task.thread.dead:
-                before = runtime.switch(task.process)
+                before, outer = runtime.switch(task.process), self.running
                 task.thread.parent = getcurrent()
+                self.running = task
                 try:
                     task.thread.throw(GreenletExit)
                 finally:
                     runtime.switch(before)
+                    self.running = outer
 
     # ---- for a search ----
 
@@ -286,16 +328,19 @@ class Job:
             self._given += [("posted", key), ("rung", key)]
         return tuple(self._given)
 
+    def waiting(self) -> list[tuple[Task, Step]]:
+        """The tasks that have not ended, each before its step."""
+        return [(task, task.step) for task in self.tasks.values() if task.step is not None]
+
     def end(self) -> End:
         """How it ended, or that it has not."""
         if self.failed:
-            told = tuple(sorted(((_pair(task.key), *_failure(task)) for task in self.failed), key=lambda each: each[0]))
+            told = tuple(sorted((_pair(task.key), *_failure(task)) for task in self.failed))
             first = self.failed[0]
-            return End(("failed", *told), *_failure(first)[:1], first.key, _failure(first)[1], first.error)
-        stuck = [task for task in self.tasks.values() if task.step is not None]
-        if stuck:
+            return End(("failed", *told), _failure(first)[0], first.key, first.text, first.error)
+        if stuck := self.waiting():
             kind = "cut" if self.moves() else "deadlock"
-            waits = tuple(f"{task.key} waits in {task.step.what}" for task in stuck if task.step)
+            waits = tuple(f"{name_of(task.key)} waits in {step.what}" for task, step in stuck)
             return End((kind, *waits), kind, None, "; ".join(waits))
         return End(tuple(frozen(self.tasks[pe].result) for pe in range(self.program.n)), "")
 
