@@ -20,6 +20,7 @@ from .executions import choices_of, follow, silenced
 from .report import Failure, Report
 from .shrink import shrunk
 from .strategies import STRATEGIES
+from .surroundings import Surroundings, live
 from .system import System
 
 
@@ -63,26 +64,27 @@ def prepare(
     settings = replace(config.read(warn=False), fabric="sim")
     chosen = profile_named(profile if profile is not None else None)
     call = call_of(program, args)
+    around = Surroundings(program, n_pes)
     identity = tokens.digest(
         _source(program), n_pes, sorted(asdict(chosen).items(), key=lambda item: item[0]).__repr__(), args, max_polls
     )
-    return Program(call, n_pes, chosen, settings, max_polls, identity)
+    return Program(lambda pe: call(around.function(pe), pe), n_pes, chosen, settings, max_polls, identity, around)
 
 
-def call_of(program: Callable[..., Any], args: Sequence[Any]) -> Callable[[int], Any]:
-    """The program as a function of the PE's number. Raises ArgumentError if it takes other arguments."""
+def call_of(program: Callable[..., Any], args: Sequence[Any]) -> Callable[[Callable[..., Any], int], Any]:
+    """How a PE calls its version of the program. Raises ArgumentError if it takes other arguments."""
     try:
         signature = inspect.signature(program)
     except (TypeError, ValueError):
-        return lambda pe: program(*args)
+        return lambda own, pe: own(*args)
     for given in [tuple(args)] if args else [(), (0,)]:
         try:
             signature.bind(*given)
         except TypeError:
             continue
         if args or not given:
-            return lambda pe: program(*args)
-        return lambda pe: program(pe)
+            return lambda own, pe: own(*args)
+        return lambda own, pe: own(pe)
     raise ArgumentError(f"{named(program)}{signature} takes neither {'args' if args else 'nothing nor the PE'}")
 
 
@@ -111,7 +113,7 @@ class _Exploration:
         self.kinds: set[tuple[object, ...]] = set()
 
     def run(self) -> Report:
-        with silenced():
+        with silenced(), live(self.program):
             return self._run()
 
     def _run(self) -> Report:
@@ -158,14 +160,15 @@ def replay(
     made = prepare(program, n_pes, profile, args, max_polls)
     choices = tokens.decode(token, made.identity)
     report = Report(named(program), n_pes, made.profile.name, "replay", 0, executions=1)
-    job, _ = follow(made, choices)
-    end = job.end()
-    if end.kind:
-        failure = Failure(end.kind, end.who, end.text, token, choices, end.error)
-        with silenced():
-            story.tell(made, failure)
-        report.failures.append(failure)
-    else:
-        report.outcomes[end.what] += 1
-    job.close()
+    with live(made):
+        job, _ = follow(made, choices)
+        end = job.end()
+        job.close()
+        if end.kind:
+            failure = Failure(end.kind, end.who, end.text, token, choices, end.error)
+            with silenced():
+                story.tell(made, failure)
+            report.failures.append(failure)
+        else:
+            report.outcomes[end.what] += 1
     return report

@@ -150,7 +150,7 @@ def _ends_after(timeout: float | None) -> Iterator[None]:
 
 def _end(job: Job) -> int:
     """Says how the job ended; its exit code."""
-    task = job.failed
+    task = job.failure
     if task is not None:
         assert task.error is not None
         if code := _code(task.error, name_of(task.key)):

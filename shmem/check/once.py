@@ -18,6 +18,7 @@ from ..fabric.sim import Job, Program, name_of
 from ..fabric.sim.fabric import JobExit
 from .executions import Usual
 from .explore import prepare
+from .surroundings import live
 
 
 def results(
@@ -34,6 +35,11 @@ def results(
 @contextlib.contextmanager
 def once(program: Program, seed: int | None, before: Callable[[Move], None] = lambda move: None) -> Iterator[Job]:
     """The job at its end. before: sees each move."""
+    with live(program):
+        yield from _once(program, seed, before)
+
+
+def _once(program: Program, seed: int | None, before: Callable[[Move], None]) -> Iterator[Job]:
     job, usual = Job(program), Usual()
     rng = None if seed is None else random.Random(f"{seed}.0")
     try:
@@ -50,7 +56,7 @@ def once(program: Program, seed: int | None, before: Callable[[Move], None] = la
 def raise_failure(job: Job) -> None:
     """Raises what ended a job that did not end well: the exception of the PE that failed, which is noted in it, or
     ShmemTimeout where all PEs wait. `global_exit` is a SystemExit."""
-    if (task := job.failed) is None:
+    if (task := job.failure) is None:
         if waits := waiting(job):
             raise deadlock(waits)
         return

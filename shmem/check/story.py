@@ -39,7 +39,7 @@ def tell(program: Program, failure: Failure) -> None:
 
 def _last(job: Job) -> list[_Row]:
     """Where the PE that failed raised, or else where those that have not ended wait."""
-    if (task := job.failed) is not None and task.error is not None:
+    if (task := job.failure) is not None and task.error is not None:
         return [_Row(task.pe, f"{os.path.basename(raised_at(task.error))} {type(task.error).__name__}".lstrip(), False)]
     return [_Row(task.pe, f"{_place(task)} waits in {step.what}".lstrip(), False) for task, step in job.waiting()]
 

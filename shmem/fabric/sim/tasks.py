@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import contextlib
 import operator
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from greenlet import GreenletExit, getcurrent, greenlet
@@ -77,6 +77,19 @@ class Task:
         return "" if line.startswith(OURS) else line
 
 
+class Around(Protocol):
+    """What a program finds around it, PE by PE."""
+
+    def begin(self) -> None:
+        """A new run begins."""
+
+    def enter(self, pe: int) -> None:
+        """A task of that PE goes on."""
+
+    def leave(self) -> None:
+        """It has stopped again."""
+
+
 @dataclass(frozen=True)
 class Program:
     """What is run: `body(pe)` is called once for each of n PEs."""
@@ -87,6 +100,7 @@ class Program:
     settings: Settings
     max_polls: int = 3  # equal observations of a loop that does not spin, before it waits for a change
     identity: str = ""  # for tokens
+    around: Around | None = None
 
 
 @dataclass
@@ -177,6 +191,8 @@ class Job:
         self._given: list[object] = []
         self._hub = getcurrent()
         self._over = False
+        if program.around is not None:
+            program.around.begin()
         for pe in range(program.n):
             self.add(pe, pe, runtime.Process(), lambda pe=pe: self._whole(pe))  # type: ignore[misc]
 
@@ -224,15 +240,28 @@ class Job:
         """The key of the next task of a PE besides the PE itself."""
         return pe, sum(task.pe == pe for task in self.tasks.values())
 
-    def _resume(self, task: Task, value: Any = None, error: BaseException | None = None) -> None:
-        before, outer = runtime.switch(task.process), self.running
+    @contextlib.contextmanager
+    def _as(self, task: Task) -> Iterator[None]:
+        """While a task runs: the process, and what is around it, are those of its PE."""
+        around, outer = self.program.around, self.running
+        before = runtime.switch(task.process)
         task.thread.parent = getcurrent()
         self.running = task
+        if around is not None:
+            around.enter(task.pe)
         try:
-            step = task.thread.switch(value) if error is None else task.thread.throw(error)
+            yield
         finally:
-            runtime.switch(before)
             self.running = outer
+            runtime.switch(before)
+            if around is not None and outer is None:
+                around.leave()
+            elif around is not None and outer is not None:
+                around.enter(outer.pe)
+
+    def _resume(self, task: Task, value: Any = None, error: BaseException | None = None) -> None:
+        with self._as(task):
+            step = task.thread.switch(value) if error is None else task.thread.throw(error)
         task.step = None if task.thread.dead else step
         if isinstance(task.error, KeyboardInterrupt):
             raise task.error
@@ -257,14 +286,8 @@ class Job:
         self._over = True
         for task in self.tasks.values():
             if not task.thread.dead:
-                before, outer = runtime.switch(task.process), self.running
-                task.thread.parent = getcurrent()
-                self.running = task
-                try:
+                with self._as(task):
                     task.thread.throw(GreenletExit)
-                finally:
-                    runtime.switch(before)
-                    self.running = outer
 
     # ---- for a search ----
 
@@ -327,6 +350,11 @@ class Job:
         for key in islice(reversed(self.machine.known), len(self.machine.known) - posted):
             self._given += [("posted", key), ("rung", key)]
         return tuple(self._given)
+
+    @property
+    def failure(self) -> Task | None:
+        """The task that failed first."""
+        return self.failed[0] if self.failed else None
 
     def waiting(self) -> list[tuple[Task, Step]]:
         """The tasks that have not ended, each before its step."""
