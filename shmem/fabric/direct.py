@@ -214,6 +214,9 @@ class DirectFabric:
         """A native thread."""
         return NativeExecutor(self)
 
+    def gang(self, n: int, work: Callable[[int], None]) -> None:
+        """Threads will do."""
+
     def fence(self, q: int) -> None:
         """A full memory fence; wakes the own PE's waiters."""
         self.lib.sm_fence(self.pe)

@@ -117,6 +117,19 @@ class Executor(Protocol):
         """Ends the thread behind it. No job is begun any more; one that waits is given up, or ends some time."""
 
 
+class Gang(Protocol):
+    """Workers of a PE that run at the same time."""
+
+    def run(self) -> None:
+        """Runs all to their end."""
+
+    def meet(self, limit_s: float) -> Status:
+        """One of them waits for all: OK, TIMEOUT, or DIED where the meeting was broken."""
+
+    def abort(self) -> None:
+        """Nobody meets any more: who waits gets DIED."""
+
+
 class Fabric(Protocol):
     """How the bytes of one PE travel."""
 
@@ -154,6 +167,9 @@ class Fabric(Protocol):
 
     def executor(self) -> Executor:
         """A new thread (or task) that runs records for a stream."""
+
+    def gang(self, n: int, work: Callable[[int], None]) -> Gang | None:
+        """Workers that run `work(0)` ... `work(n-1)`; None where threads will do."""
 
     def fence(self, q: int) -> None:
         """What was posted on `q` before takes effect before what is posted after, per target PE."""

@@ -39,6 +39,7 @@ class SimExecutor:
         self.jobs: list[SimJob] = []
         self.closed = False
         self.key = fabric.job.new_key(fabric.me)
+        fabric.crowded = True
         fabric.job.add(self.key, fabric.me, runtime.here(), self._run)
 
     def launch(self, q: int, ops: Records, timeout_s: float) -> SimJob:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from ... import bootstrap, runtime
 from ...delivery.facts import Touch, Undone, completed, without
-from ...delivery.requests import Kind, Place, Stage
+from ...delivery.requests import Event, Kind, Place, Stage
 from ...enums import CMP
 from ...errors import ContextError
 from ...heap import POISON
@@ -26,8 +26,10 @@ from .tasks import Job, Meeting, Step
 
 if TYPE_CHECKING:
     from .executor import SimExecutor
+    from .gang import SimGang
 
 CONTEXTS = 64  # besides the default one
+STORES = -1  # stands for the queue of a PE's own stores
 COMPARE: dict[int, Callable[[Any, Any], bool]] = {
     CMP.EQ: operator.eq, CMP.NE: operator.ne, CMP.GT: operator.gt,
     CMP.LE: operator.le, CMP.LT: operator.lt, CMP.GE: operator.ge,
@@ -92,6 +94,7 @@ class SimFabric:
         self.teams: dict[int, tuple[int, ...]] = {0: tuple(range(self.n))}
         self._queues = list(range(CONTEXTS, 0, -1))
         self._posted: dict[int, int] = {}  # since the last quiet, by queue
+        self.crowded = False  # other tasks than the PE's own use its contexts
 
     # ---- start and stop ----
 
@@ -185,6 +188,7 @@ class SimFabric:
     def store(self, place: Place, data: bytes, what: str) -> None:
         """A plain store to symmetric memory."""
         if self.profile.stores != "coherent" and place.space == self.me:
+            self.take_turn(STORES, what)
             self.machine.store(self.me, place, data)  # its placement is what others see
             return
 
@@ -193,6 +197,12 @@ class SimFabric:
             return (Touch(place, True, old == data, old),)
 
         self.do(Step(what, lambda: self.machine.store(self.me, place, data), touches=touches))
+
+    def take_turn(self, q: int, what: str) -> None:
+        """Where several tasks of a PE use a queue, the order of what they post and complete on it can be seen."""
+        if self.crowded:
+            touches = (Touch(Place(("queue", self.me, q), 0, 1), True),)
+            self.do(Step(what, lambda: None, touches=lambda: touches))
 
     def post_name(self, q: int) -> tuple[object, ...]:
         """The queue of the delivery machine that a context is."""
@@ -241,8 +251,15 @@ class SimFabric:
 
         return SimExecutor(self)
 
+    def gang(self, n: int, work: Callable[[int], None]) -> SimGang:
+        """Tasks of this PE."""
+        from .gang import SimGang
+
+        return SimGang(self, n, work)
+
     def fence(self, q: int) -> None:
         """An order between requests: nobody can see it by itself."""
+        self.take_turn(q, "fence")
         self.machine.fence(self.me, self.post_name(q))
 
     def complete(self, q: int, level: Level, pes: Sequence[int] | None = None) -> None:
@@ -270,9 +287,13 @@ class SimFabric:
         def ready() -> bool:
             return not left()
 
-        if left():
-            needs = lambda: completed(self.machine, self.me, name, target, stage, kinds)  # noqa: E731
-            self.do(Step(what, lambda: None, ready, needs=needs))
+        if self.crowded or left():
+            looks = tuple(Touch(Place(("queue", self.me, each), 0, 1), False) for each in (q, STORES))
+
+            def needs() -> list[Event]:
+                return completed(self.machine, self.me, name, target, stage, kinds)
+
+            self.do(Step(what, lambda: None, ready, lambda: looks if self.crowded else (), needs))
         if stage is Stage.ANSWERED:
             self.heap.hand_out(name, target)
 
@@ -282,9 +303,13 @@ class SimFabric:
         def stores() -> list[Any]:
             return [each for each in self.machine.pending(self.me, None) if each.kind is Kind.STORE]
 
-        if stores():
-            events = [event for each in stores() for event in each.events(Stage.PLACED)]
-            self.do(Step(what, lambda: None, lambda: not stores(), needs=lambda: events))
+        if self.crowded or stores():
+
+            def needs() -> list[Event]:
+                return completed(self.machine, self.me, None, None, Stage.PLACED, (Kind.STORE,))
+
+            looks = (Touch(Place(("queue", self.me, STORES), 0, 1), False),) if self.crowded else ()
+            self.do(Step(what, lambda: None, lambda: not stores(), lambda: looks, needs))
 
     def _words(self, conditions: Conditions) -> list[tuple[Place, Callable[[bytes], bool]]]:
         """The words of conditions, each with what tells whether its bytes satisfy it."""

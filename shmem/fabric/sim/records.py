@@ -68,6 +68,7 @@ def post(
 ) -> Request:  # fmt: skip
     """Puts a request on a context in flight: to bytes `at` of the heap of a PE. source, result: addresses of what it
     reads or leaves late."""
+    fabric.take_turn(q, "post")
     key = fabric.machine.name(fabric.me)
     nbytes = at[1] - at[0]
     if source is not None:
