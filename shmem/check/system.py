@@ -10,6 +10,7 @@ from collections.abc import Callable, Hashable
 from typing import Protocol
 
 from ..delivery.facts import Facts, Move
+from ..errors import NondeterministicProgram
 
 
 class System(Protocol):
@@ -30,6 +31,9 @@ class System(Protocol):
     def outcome(self) -> Hashable:
         """What there is to see at an end."""
 
+    def mark(self) -> Hashable:
+        """A digest of what was told to its tasks: the same after the same moves."""
+
     def copy(self) -> System | None:
         """The same state, apart; None where there is no copying."""
 
@@ -44,6 +48,7 @@ class Trail:
         self._start = start
         self.moves: list[Move] = []
         self._states = [start()]  # after so many moves; one object where it can't be copied, then at `_at`
+        self._marks = [self._states[0].mark()]
         self._at = 0
 
     def here(self) -> System:
@@ -54,6 +59,8 @@ class Trail:
             state = self._start()
             for move in self.moves:
                 state.perform(move)
+            if state.mark() != self._marks[-1]:
+                raise NondeterministicProgram(f"a second run of {len(self.moves)} moves told its PEs other things")
             self._states = [state] * len(self._states)
             self._at = len(self.moves)
         return state
@@ -65,6 +72,7 @@ class Trail:
         given = after.perform(move)
         self.moves.append(move)
         self._states.append(after)
+        self._marks.append(after.mark())
         self._at += 1
         return given
 
@@ -72,7 +80,7 @@ class Trail:
         """Takes back all moves but the first n."""
         if n < len(self.moves):
             copied = self._states[n] is not self._states[n + 1]
-            del self.moves[n:], self._states[n + 1 :]
+            del self.moves[n:], self._states[n + 1 :], self._marks[n + 1 :]
             self._at = n if copied else self._at
 
     def close(self) -> None:

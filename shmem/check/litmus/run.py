@@ -132,6 +132,10 @@ class Run:
         heaps = tuple(bytes(self.machine.memory.spaces[pe][:]) for pe in range(self.test.pes))
         return Outcome(registers, heaps, tuple(pe for pe in range(self.test.pes) if self.step(pe) is not None))
 
+    def mark(self) -> int:
+        """A test is data: it does the same again."""
+        return 0
+
     def close(self) -> None:
         """Nothing to end."""
 

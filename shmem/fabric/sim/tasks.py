@@ -23,7 +23,7 @@ from ...delivery.facts import Could, Facts, Move, Touch, event_facts
 from ...delivery.machine import Machine, Memory
 from ...delivery.profiles import Profile
 from ...delivery.requests import Event, Place
-from ...errors import StateError
+from ...errors import NondeterministicProgram, StateError
 from ...memory import OURS, caller
 
 if TYPE_CHECKING:
@@ -331,11 +331,13 @@ class Job:
     def perform(self, move: Move) -> tuple[object, ...]:
         """Makes a move; returns what it made possible."""
         if isinstance(move, Event):
+            if move.key not in self.machine.flight:
+                raise self._gone(move)
             self.machine.fire(move)
             return (move,)
-        task = self.tasks[move]
-        step = task.step
-        assert step is not None
+        task = self.tasks.get(move)
+        if task is None or (step := task.step) is None:
+            raise self._gone(move)
         posted = len(self.machine.known)
         self._given = []
         self.last = move
@@ -350,6 +352,9 @@ class Job:
         for key in islice(reversed(self.machine.known), len(self.machine.known) - posted):
             self._given += [("posted", key), ("rung", key)]
         return tuple(self._given)
+
+    def _gone(self, move: Move) -> NondeterministicProgram:
+        return NondeterministicProgram(f"a move of an earlier run, {move}, is not possible in the same run made again")
 
     @property
     def failure(self) -> Task | None:
@@ -383,6 +388,10 @@ class Job:
         meetings = [(team, sorted(m.entered.items()), sorted(m.calls.items())) for team, m in self.meetings.items()]
         beside = sorted(meetings), sorted(self.notes.items()), self.texts
         return tasks, repr(beside), self.machine.digest()
+
+    def mark(self) -> Hashable:
+        """What the tasks were told."""
+        return tuple(task.told for task in self.tasks.values())
 
     def copy(self) -> None:
         """Tasks can't be copied."""
