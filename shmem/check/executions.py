@@ -40,12 +40,12 @@ class Usual:
 
 
 def follow(
-    program: Program, choices: Sequence[int], *, watch: Watch = lambda job, move, late: None
+    program: Program, choices: Sequence[int], *, watch: Watch = lambda job, move, late: None, to_failure: bool = False
 ) -> tuple[Job, list[int]]:
     """Runs an execution to its end: the choices given (the last possible one where there are not so many), then the
-    usual order. Returns the job at its end, and the choices made."""
+    usual order. to_failure: it ends where a PE fails. Returns the job at its end, and the choices made."""
     job, usual, made = Job(program), Usual(), list[int]()
-    while (moves := usual.moves(job)) and len(made) < MOVES_MAX:
+    while not (to_failure and job.failure) and (moves := usual.moves(job)) and len(made) < MOVES_MAX:
         choice = min(choices[len(made)], len(moves) - 1) if len(made) < len(choices) else 0
         watch(job, moves[choice], moves[choice] in usual.late)
         usual.made(moves, choice)

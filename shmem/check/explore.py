@@ -65,9 +65,7 @@ def prepare(
     chosen = profile_named(profile if profile is not None else None)
     call = call_of(program, args)
     around = Surroundings(program, n_pes)
-    identity = tokens.digest(
-        _source(program), n_pes, sorted(asdict(chosen).items(), key=lambda item: item[0]).__repr__(), args, max_polls
-    )
+    identity = tokens.digest(_source(program), n_pes, _spelled(chosen), args, max_polls)
     return Program(lambda pe: call(around.function(pe), pe), n_pes, chosen, settings, max_polls, identity, around)
 
 
@@ -98,6 +96,12 @@ def _source(program: Callable[..., Any]) -> str:
         return inspect.getsource(program)
     except (OSError, TypeError):
         return repr(program)
+
+
+def _spelled(profile: Profile) -> list[tuple[str, object]]:
+    """A profile in the same words in every process: sets have another order in each."""
+    values = sorted(asdict(profile).items())
+    return [(name, sorted(value) if isinstance(value, frozenset) else value) for name, value in values]
 
 
 class _Exploration:
