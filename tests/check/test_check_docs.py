@@ -1,4 +1,4 @@
-"""docs/check.md runs: its programs, its commands with what they print, its tests."""
+"""docs/check.md runs: its programs, its commands with what they print, its tests; and so does README's program."""
 
 from __future__ import annotations
 
@@ -14,8 +14,16 @@ from shmem.cli import main
 
 pytest_plugins = ["pytester"]
 
-PAGE = (Path(__file__).parents[2] / "docs" / "check.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+ROOT = Path(__file__).parents[2]
+
+
+def blocks(name: str) -> list[tuple[str, str]]:
+    """The fenced blocks of a page: their language, and what is in them."""
+    text = (ROOT / name).read_text(encoding="utf-8")
+    return re.findall(r"^```(\w*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+
+BLOCKS = blocks("docs/check.md")
 FILES = {code.split()[1]: code for kind, code in BLOCKS if kind == "python" and code.startswith("# ")}
 
 
@@ -55,6 +63,16 @@ def test_the_rest_runs(capsys: pytest.CaptureFixture[str]) -> None:
     exec(compile(session, "docs/check.md", "exec"), {})
     assert capsys.readouterr().out == "assertion 1\n"
     exec(compile(f"import shmem\n{waiting(loop)}\nshmem.run(program, 2)", "docs/check.md", "exec"), {})
+
+
+def test_the_program_of_the_readme_can_not_fail(capsys: pytest.CaptureFixture[str]) -> None:
+    [(_, program)] = [block for block in blocks("README.md") if block[0] == "python"]
+    Path("hello.py").write_text(program)
+    assert main(["check", "hello.py::main", "-n", "3", "--profile", "openshmem", "--complete"]) == 0
+    assert "all of it" in capsys.readouterr().out
+    assert main(["run", "--fabric", "sim", "-n", "4", "hello.py"]) == 0
+    expected = [f"PE {pe} of 4 got [{' '.join([str((pe - 1) % 4)] * 4)}]" for pe in range(4)]
+    assert sorted(capsys.readouterr().out.splitlines()) == expected
 
 
 def waiting(loop: str) -> str:
