@@ -182,6 +182,7 @@ def test_a_seed_and_a_budget_choose_the_sample(check: Check) -> None:
 
     found = ["too early" in ran(str(seed)) for seed in range(12)]
     assert set(found) == {True, False}
+    assert ["would have shown" in ran(str(seed)) for seed in range(12)] == [not each for each in found]
     assert found == ["too early" in ran(str(seed)) for seed in range(12)]
     assert "seed 3" in ran("3")
     assert "1 executions" in ran("3")
