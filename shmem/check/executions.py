@@ -40,12 +40,12 @@ class Usual:
 
 
 def follow(
-    program: Program, choices: Sequence[int], *, watch: Watch = lambda job, move, late: None
+    program: Program, choices: Sequence[int], *, watch: Watch = lambda job, move, late: None, to_failure: bool = False
 ) -> tuple[Job, list[int]]:
     """Runs an execution to its end: the choices given (the last possible one where there are not so many), then the
-    usual order. Returns the job at its end, and the choices made."""
+    usual order. to_failure: it ends where a PE fails. Returns the job at its end, and the choices made."""
     job, usual, made = Job(program), Usual(), list[int]()
-    while (moves := usual.moves(job)) and len(made) < MOVES_MAX:
+    while not (to_failure and job.failure) and (moves := usual.moves(job)) and len(made) < MOVES_MAX:
         choice = min(choices[len(made)], len(moves) - 1) if len(made) < len(choices) else 0
         watch(job, moves[choice], moves[choice] in usual.late)
         usual.made(moves, choice)
@@ -54,8 +54,11 @@ def follow(
     return job, made
 
 
-def choices_of(program: Program, moves: Sequence[Move]) -> list[int]:
-    """The moves of an execution as places among those possible. Raises NondeterministicProgram."""
+def choices_of(program: Program, moves: Sequence[Move], wanted: Job) -> list[int]:
+    """The moves of an execution, which led to `wanted`, as places among those possible: it is made once more.
+
+    Raises NondeterministicProgram if that goes another way.
+    """
     job, usual, found = Job(program), Usual(), list[int]()
     for move in moves:
         possible = usual.moves(job)
@@ -65,7 +68,17 @@ def choices_of(program: Program, moves: Sequence[Move]) -> list[int]:
         usual.made(possible, found[-1])
         job.perform(move)
     job.close()
+    if (job.mark(), job.end()) != (wanted.mark(), wanted.end()):
+        raise NondeterministicProgram(
+            f"two runs of the same execution ended differently: {_told(wanted)}, then {_told(job)}; the time, hash "
+            "seeds, files, or objects that outlive a run may be why"
+        )
     return found
+
+
+def _told(job: Job) -> str:
+    end = job.end()
+    return f"{end.kind}: {end.text}" if end.kind else f"the PEs returned {end.what}"
 
 
 @contextlib.contextmanager

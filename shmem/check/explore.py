@@ -28,6 +28,7 @@ def explore(
     program: Callable[..., Any], n_pes: int = 2, profile: str | Profile | None = None, strategy: str = "exhaustive", *,
     args: Sequence[Any] = (), budget: float | str | None = None, seed: int = 0, keep_going: bool = False,
     states_max: int = STATES_MAX, moves_max: int = MOVES_MAX, max_polls: int = 3, shrink: bool = True,
+    twice: bool = False,
 ) -> Report:  # fmt: skip
     """Runs a program with n PEs on `sim`, again and again, and tells what can happen.
 
@@ -37,8 +38,9 @@ def explore(
     seconds ("60s", 60.0) or executions (1000); without one, sampling takes 1000 executions. keep_going: look for more
     than the first failure. states_max, moves_max: bounds of the search and of one execution. max_polls: how often a
     loop may look without `shmem.spin()` and see the same, before it is taken to wait for a change. shrink: make
-    failures short.
-    Returns when the search is over. Raises ArgumentError; what the program raises is a failure in the report. What it
+    failures short. twice: make every execution a second time and compare (the first one and failures always are).
+    Returns when the search is over. Raises ArgumentError, and NondeterministicProgram for one that does something else
+    when it is run again; what the program raises is a failure in the report. What it
     prints is not shown: `replay` shows it.
     """
     made = prepare(program, n_pes, profile, args, max_polls)
@@ -48,7 +50,7 @@ def explore(
     if seconds is None and executions is None and strategy in ("random", "pct"):
         executions = 1000
     bounds = Bounds(seconds, executions, states_max, moves_max)
-    return _Exploration(made, bounds, strategy, seed, keep_going, shrink, named(program)).run()
+    return _Exploration(made, bounds, strategy, seed, keep_going, shrink, twice, named(program)).run()
 
 
 def prepare(
@@ -65,9 +67,7 @@ def prepare(
     chosen = profile_named(profile if profile is not None else None)
     call = call_of(program, args)
     around = Surroundings(program, n_pes)
-    identity = tokens.digest(
-        _source(program), n_pes, sorted(asdict(chosen).items(), key=lambda item: item[0]).__repr__(), args, max_polls
-    )
+    identity = tokens.digest(_source(program), n_pes, _spelled(chosen), args, max_polls)
     return Program(lambda pe: call(around.function(pe), pe), n_pes, chosen, settings, max_polls, identity, around)
 
 
@@ -100,14 +100,21 @@ def _source(program: Callable[..., Any]) -> str:
         return repr(program)
 
 
+def _spelled(profile: Profile) -> list[tuple[str, object]]:
+    """A profile in the same words in every process: sets have another order in each."""
+    values = sorted(asdict(profile).items())
+    return [(name, sorted(value) if isinstance(value, frozenset) else value) for name, value in values]
+
+
 class _Exploration:
     """One call of `explore`."""
 
     def __init__(
-        self, program: Program, bounds: Bounds, strategy: str, seed: int, keep_going: bool, shrink: bool, name: str
+        self, program: Program, bounds: Bounds, strategy: str, seed: int, keep_going: bool, shrink: bool, twice: bool,
+        name: str,
     ) -> None:
         self.program, self.bounds, self.strategy, self.seed = program, bounds, strategy, seed
-        self.keep_going, self.shrink = keep_going, shrink
+        self.keep_going, self.shrink, self.twice = keep_going, shrink, twice
         self.report = Report(name, program.n, program.profile.name, strategy, seed)
         self.unspun: set[str] = set()
         self.kinds: set[tuple[object, ...]] = set()
@@ -137,11 +144,13 @@ class _Exploration:
         end = system.end()
         if not end.kind:
             self.report.outcomes[end.what] += 1
+            if self.twice or self.report.outcomes.total() == 1:
+                choices_of(self.program, moves, system)
             return False
         if end.kind == "cut" or end.what in self.kinds:
             return False
         self.kinds.add(end.what)
-        choices = choices_of(self.program, moves)
+        choices = choices_of(self.program, moves, system)
         if self.shrink:
             choices = shrunk(self.program, choices, end)
         token = tokens.encode(self.program.identity, choices)

@@ -34,7 +34,7 @@ def results(
 
 @contextlib.contextmanager
 def once(program: Program, seed: int | None, before: Callable[[Move], None] = lambda move: None) -> Iterator[Job]:
-    """The job at its end. before: sees each move."""
+    """The job at its end, which is also where a PE fails. before: sees each move."""
     with live(program):
         yield from _once(program, seed, before)
 
@@ -43,7 +43,7 @@ def _once(program: Program, seed: int | None, before: Callable[[Move], None]) ->
     job, usual = Job(program), Usual()
     rng = None if seed is None else random.Random(f"{seed}.0")
     try:
-        while moves := usual.moves(job):
+        while job.failure is None and (moves := usual.moves(job)):
             choice = rng.randrange(len(moves)) if rng and len(moves) > 1 else 0
             usual.made(moves, choice)
             before(moves[choice])

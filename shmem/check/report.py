@@ -67,7 +67,9 @@ class Report:
         what = f"{self.executions} executions, {self.states} states, {self.seconds:.2f} s"
         if self.complete:
             return f"all of it: {what}"
-        if self.strategy in ("random", "pct", "delay"):
+        if self.strategy in ("random", "pct"):
+            if self.failures:
+                return f"a sample: {what}"
             bound = 1 - 0.05 ** (1 / max(self.executions, 1))
             shown = f"{bound:.2g}" if bound < 1 else "1"
             return f"a sample: {what}; what happens in more than {shown} of such executions would have shown (95 %)"

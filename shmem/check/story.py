@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..delivery.facts import Move
-from ..delivery.requests import Act, Event, Kind
+from ..delivery.requests import Act, Event, Kind, Request
 from ..fabric.sim import Job, Program, Task
 from ..memory import OURS
 from .executions import follow
@@ -23,7 +23,7 @@ BLOCKS_MAX = 12
 
 
 def tell(program: Program, failure: Failure) -> None:
-    """Runs a failure once more and writes its story."""
+    """Runs a failure once more and writes its story, and what it says in this execution, which may be a shorter one."""
     rows: list[_Row] = []
 
     def watch(job: Job, move: Move, late: bool) -> None:
@@ -31,8 +31,10 @@ def tell(program: Program, failure: Failure) -> None:
         if not (rows and rows[-1].joined(row)):
             rows.append(row)
 
-    job, _ = follow(program, failure.choices, watch=watch)
+    job, _ = follow(program, failure.choices, watch=watch, to_failure=True)
     rows += _last(job)
+    end = job.end()
+    failure.text, failure.error = end.text, end.error
     failure.story = "\n".join([_columns(program.n, rows), *_missing(job), *_blocks(job)])
     job.close()
 
@@ -64,7 +66,7 @@ def _missing(job: Job) -> list[str]:
         left = [unit for i, unit in enumerate(request.units) if not request.placed >> i & 1]
         if left:
             where = ", ".join(f"{lo:#x}..{hi:#x}" for lo, hi in _merged(left))
-            found.append(f"    not arrived: {_WHAT[request.kind]} of PE {request.pe} at PE {request.target} {where}")
+            found.append(f"    not arrived: {_origin(job, request)} at PE {request.target} {where}")
     return found
 
 
@@ -124,6 +126,12 @@ def _step(job: Job, move: Move, late: bool) -> _Row:
 _WHAT = {Kind.STORE: "store", Kind.WRITE: "put", Kind.READ: "get", Kind.ATOMIC: "atomic", Kind.SEND: "send"}
 
 
+def _origin(job: Job, request: Request, more: str = "") -> str:
+    """What a request is, of which PE, and the line that posted it."""
+    line = os.path.basename(job.lines.get(request.key, ""))
+    return f"{_WHAT[request.kind]}{more} of PE {request.pe}{f' ({line})' if line else ''}"
+
+
 def _delivery(job: Job, event: Event, late: bool) -> _Row:
     """What a delivery does, in the column of the PE whose memory it is about."""
     request = job.machine.flight[event.key]
@@ -132,7 +140,7 @@ def _delivery(job: Job, event: Event, late: bool) -> _Row:
     if event.act is Act.LAND:
         return _Row(request.pe, f"~ a result from PE {request.target}", late)
     if event.act in (Act.PLACE, Act.FETCH):
-        what = f"<- {_WHAT[request.kind]}{' read' if event.act is Act.FETCH else ''} of PE {request.pe}"
+        what = f"<- {_origin(job, request, ' read' if event.act is Act.FETCH else '')}"
         lo, hi = request.units[event.unit]
         return _Row(request.target, what, late, (event.key, event.act), lo, hi)
     what = {Act.WORD: "signal", Act.RECEIVE: "receive", Act.RETIRE: "completion"}.get(event.act, event.act.name.lower())

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -59,6 +62,18 @@ def either():
     if shmem.my_pe() == 1 and turn == 0:
         raise RuntimeError("first")
     assert shmem.my_pe() == 0, "second"
+
+
+def torn():
+    box, flag = shmem.zeros(2, np.int64), shmem.zeros(1, np.int64)
+    if shmem.my_pe() == 0:
+        shmem.put(box, np.array([3, 4]), 1)
+        shmem.p(flag, 1, 1)
+    else:
+        shmem.wait_until(flag, "==", 1)
+        got = np.zeros(2, np.int64)
+        shmem.get(got, box, 1)
+        assert got.tolist() == [3, 4], got.tolist()
 
 
 def tickets():
@@ -167,6 +182,7 @@ def test_a_seed_and_a_budget_choose_the_sample(check: Check) -> None:
 
     found = ["too early" in ran(str(seed)) for seed in range(12)]
     assert set(found) == {True, False}
+    assert ["would have shown" in ran(str(seed)) for seed in range(12)] == [not each for each in found]
     assert found == ["too early" in ran(str(seed)) for seed in range(12)]
     assert "seed 3" in ran("3")
     assert "1 executions" in ran("3")
@@ -219,6 +235,28 @@ def test_a_saved_failure_needs_no_more_than_its_file(check: Check) -> None:
     assert code == 1
     assert saved["story"] in out
     assert out.count("one more") == 2  # each PE, once
+
+
+def test_a_token_is_the_same_in_every_process(check: Check) -> None:
+    line = [sys.executable, "-m", "shmem.cli", "check", "prog.py::raises", "--profile", "udma", "--seed", "1"]
+
+    def printed(hash_seed: str) -> str:
+        environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
+        return subprocess.run(line, env=environment, capture_output=True, text=True, timeout=60).stdout
+
+    tokens = {re.findall(r"s1\.\S*", printed(seed))[0] for seed in "0123"}
+    assert len(tokens) == 1
+    assert check("prog.py::raises", "--profile", "udma", "--replay", *tokens)[0] == 1
+
+
+def test_a_failure_says_what_its_replay_says(check: Check) -> None:
+    """Though it was found in a longer execution, with other values."""
+    for seed in range(6):
+        options = ["--profile", "srd", "--strategy", "pct", "--seed", str(seed), "--out", str(seed)]
+        assert check("prog.py::torn", *options)[0] == 1
+        [saved] = failures(str(seed))
+        again = check("prog.py::torn", "--profile", "srd", "--replay", saved["token"])[1]
+        assert f"assertion of PE 1: {saved['text']}\n" in again
 
 
 def test_an_execution_that_does_not_fail(check: Check) -> None:

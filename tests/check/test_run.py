@@ -63,6 +63,34 @@ def test_results_are_the_objects_themselves() -> None:
     assert [found[pe] is made[pe] for pe in range(3)] == [True] * 3
 
 
+def test_symmetric_arrays_come_back_as_copies() -> None:
+    def program() -> tuple[Any, dict[str, Any]]:
+        word = shmem.zeros(2, np.int64)
+        word[1] = shmem.my_pe()
+        return word, {"tail": [word[1:]]}
+
+    for pe, (word, more) in enumerate(shmem.run(program, 2)):
+        assert type(word) is np.ndarray
+        assert word.tolist() == [0, pe]
+        assert more["tail"][0].tolist() == [pe]
+
+
+def test_an_array_that_is_used_after_the_job_says_so() -> None:
+    kept = []
+    shmem.run(lambda: kept.append(shmem.zeros(2)), 2)
+    with pytest.raises(shmem.StateError, match="belongs to a job on sim"):
+        kept[0].sum()
+
+
+def test_an_exception_may_hold_a_symmetric_array() -> None:
+    def program() -> None:
+        raise ValueError(shmem.full(1, 5))
+
+    with pytest.raises(ValueError, match=r"^\[5\]"):
+        shmem.run(program, 2)
+    assert [failure.text for failure in explore(program).failures] == ["ValueError: [5]"]
+
+
 def test_nothing_is_left_running() -> None:
     before = runtime.here()
     shmem.run(ring, 2)

@@ -84,6 +84,19 @@ def test_how_a_program_leaves_is_the_exit_code(run: Run, last: str, code: int, s
     assert (found[0], found[2]) == (code, says)
 
 
+def test_a_failure_ends_the_job(run: Run) -> None:
+    body = """
+    word = shmem.zeros(1, np.int64)
+    if me == 0:
+        shmem.p(word, 1, 1)
+        sys.exit(3)
+    if me == 1:
+        shmem.wait_until(word, "==", 1)
+        print("went on")
+    """
+    assert run(body)[:2] == (3, "")
+
+
 def test_an_exception_is_a_traceback_with_the_pe(run: Run) -> None:
     body = """
     def f():

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...delivery.requests import Kind, Place, Request, Stage, Update
 from ...enums import SIGNAL
+from ...memory import caller
 from ...records import CONDITION, NBI, Amo, Op
 from ...records import Kind as Word
 from ..interface import Level, Members, Status
@@ -77,6 +78,7 @@ def post(
         more["result"] = fabric.heap.result(key, result, nbytes)
     request = Request(key, kind, fabric.post_name(q), pe, Place(pe, *at), (), **more)
     fabric.machine.post(request)
+    fabric.job.lines[key] = caller()
     fabric.count(q)
     return request
 

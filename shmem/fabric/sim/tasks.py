@@ -22,7 +22,7 @@ from ... import runtime
 from ...delivery.facts import Could, Facts, Move, Touch, event_facts
 from ...delivery.machine import Machine, Memory
 from ...delivery.profiles import Profile
-from ...delivery.requests import Event, Place
+from ...delivery.requests import Event, Key, Place
 from ...errors import NondeterministicProgram, StateError
 from ...memory import OURS, caller
 
@@ -183,6 +183,7 @@ class Job:
         self.texts = [bytearray(512) for _ in range(program.n)]  # of collective calls that differ
         self.starts: dict[int, dict[str, object]] = {}  # arguments of init, by PE
         self.heaps: dict[int, Any] = {}  # by PE, once it has attached
+        self.lines: dict[Key, str] = {}  # of the program, that posted a request
         self.failed: list[Task] = []  # those that raised, in that order; the others go on
         self.running: Task | None = None
         self.unspun: set[str] = set()  # lines that poll without `spin`: they were not followed for ever
