@@ -110,7 +110,14 @@ class _Exploration:
     """One call of `explore`."""
 
     def __init__(
-        self, program: Program, bounds: Bounds, strategy: str, seed: int, keep_going: bool, shrink: bool, twice: bool,
+        self,
+        program: Program,
+        bounds: Bounds,
+        strategy: str,
+        seed: int,
+        keep_going: bool,
+        shrink: bool,
+        twice: bool,
         name: str,
     ) -> None:
         self.program, self.bounds, self.strategy, self.seed = program, bounds, strategy, seed

@@ -1,0 +1,169 @@
+"""`explore` itself: bounds, budgets, notes, and what it says of programs that it can't trust."""
+
+from __future__ import annotations
+
+import itertools
+import random
+
+import numpy as np
+import pytest
+
+import shmem
+from shmem.check import tokens
+from shmem.check.bounds import parse_budget
+from shmem.check.explore import explore, replay
+from shmem.delivery.profiles import varied
+from shmem.errors import ArgumentError, NondeterministicProgram, ReplayMismatch
+
+PROFILE = varied("openshmem", unit=8)
+COUNT = itertools.count()  # a module's own, so it is put back; what is in a closure is not
+
+
+def both(n: int = 1) -> list[int]:
+    """Each puts n words to the other; what they see before any order."""
+    words = shmem.zeros(n, np.uint64)
+    shmem.put(words, np.ones(n, np.uint64), 1 - shmem.my_pe())
+    return words.tolist()  # type: ignore[no-any-return]
+
+
+def test_outcomes_are_what_the_pes_returned() -> None:
+    report = explore(both, 2, PROFILE)
+    assert (report.ok, report.complete) == (True, True)
+    assert set(report.outcomes) == {((a,), (b,)) for a in (0, 1) for b in (0, 1)}
+
+
+def test_a_bound_makes_it_incomplete() -> None:
+    whole = explore(both, 2, PROFILE, args=(3,))
+    part = explore(both, 2, PROFILE, args=(3,), states_max=whole.states // 2)
+    assert (whole.complete, part.complete) == (True, False)
+    assert set(part.outcomes) < set(whole.outcomes)
+    assert str(part).splitlines()[1].startswith("  a part: ")
+
+
+def test_an_execution_that_is_too_long_is_cut_off() -> None:
+    report = explore(both, 2, PROFILE, moves_max=3)
+    assert (report.complete, report.executions, report.cut) == (False, 1, 1)
+    assert "cut off after 3 moves" in str(report)
+
+
+def test_a_sample_says_that_it_is_one() -> None:
+    report = explore(both, 2, PROFILE, strategy="random", budget=50, seed=4)
+    assert (report.complete, report.executions) == (False, 50)
+    assert "seed 4" in str(report)
+    assert "0.058" in report.looked()  # 1 - 0.05 ** (1 / 50)
+    assert explore(both, 2, PROFILE, strategy="random", budget=50, seed=4).outcomes == report.outcomes
+
+
+def polls(spins: bool) -> int:
+    flag = shmem.zeros(1, np.uint64)
+    if shmem.my_pe() == 0:
+        shmem.atomic_set(flag, 1, 1)
+        return 0
+    turns = 0
+    while flag[0] == 0:
+        turns += 1
+        if spins:
+            shmem.spin()
+    return turns
+
+
+def test_a_loop_that_spins_waits_for_a_change() -> None:
+    report = explore(polls, 2, PROFILE, args=(True,))
+    assert (report.ok, report.complete, set(report.outcomes)) == (True, True, {(0, 0), (0, 1)})
+
+
+def test_a_loop_that_does_not_is_not_followed_for_ever() -> None:
+    report = explore(polls, 2, PROFILE, args=(False,), max_polls=2)
+    assert (report.ok, report.complete) == (True, False)
+    assert set(report.outcomes) == {(0, 0), (0, 1), (0, 2)}
+    assert "test_explore.py" in report.notes[0]
+    assert "without shmem.spin()" in report.notes[0]
+
+
+def looks_often() -> int:
+    word = shmem.zeros(1, np.uint64)
+    return sum(int(word[0]) for _ in range(9))
+
+
+def test_a_loop_that_ends_by_itself_is_no_deadlock() -> None:
+    report = explore(looks_often, 1)
+    assert (report.ok, dict(report.outcomes)) == (True, {(0,): 1})
+
+
+def test_a_program_that_differs_is_told() -> None:
+    outside = itertools.count()
+
+    def program() -> int:
+        return next(outside) if shmem.my_pe() == 0 else 0
+
+    with pytest.raises(NondeterministicProgram, match="ended differently"):
+        explore(program, 2)
+
+
+def counts() -> int:
+    return next(COUNT)
+
+
+def test_what_the_module_holds_is_put_back() -> None:
+    report = explore(counts, 2, strategy="random", budget=5, twice=True)
+    assert dict(report.outcomes) == {(0, 0): 5}
+
+
+def draws() -> tuple[float, float]:
+    return random.random(), float(np.random.default_rng().random())
+
+
+def test_random_numbers_are_the_same_in_every_execution_and_differ_by_pe() -> None:
+    report = explore(draws, 2, strategy="random", budget=5)
+    [(first, second)] = report.outcomes
+    assert len({*first, *second}) == 4
+
+
+def fails() -> None:
+    flag = shmem.zeros(1, np.uint64)
+    shmem.p(flag, 1, 1 - shmem.my_pe())
+    shmem.fence()
+    assert flag[0] == 1
+
+
+def test_a_token_is_of_one_program_profile_and_size() -> None:
+    token = explore(fails, 2, PROFILE).failures[0].token
+    assert replay(fails, token, 2, PROFILE).failures[0].kind == "assertion"
+    for n, profile in ((3, PROFILE), (2, "udma")):
+        with pytest.raises(ReplayMismatch):
+            replay(fails, token, n, profile)
+
+
+def test_all_failures_if_asked_for() -> None:
+    assert len(explore(fails, 2, PROFILE).failures) == 1
+    both_ways = explore(fails, 2, PROFILE, keep_going=True)
+    assert sorted(failure.pe for failure in both_ways.failures if failure.pe is not None) == [0, 0, 1]
+
+
+@pytest.mark.parametrize("choices", [[], [0], [3], [0, 0, 0, 1], [1, 0, 127, 128, 300, 0, 0, 5], [2] * 1000])
+def test_tokens_round_trip(choices: list[int]) -> None:
+    token = tokens.encode("01234567", choices)
+    found = tokens.decode(token, "01234567")
+    assert found + [0] * (len(choices) - len(found)) == choices
+    assert not found or found[-1]
+
+
+@pytest.mark.parametrize("token", ["", "s1.00000000", "s2.00000000.AAEC", "s1.00000000.A", "s1.00000000.****", "x.y.z"])
+def test_what_is_no_token_is_refused(token: str) -> None:
+    with pytest.raises(ArgumentError):
+        tokens.decode(token)
+
+
+@pytest.mark.parametrize(
+    ("text", "means"),
+    [("60s", (60.0, None)), ("1.5m", (90.0, None)), ("2h", (7200.0, None)), (7.5, (7.5, None)), (9, (None, 9)),
+     ("100", (None, 100)), (None, (None, None))],
+)  # fmt: skip
+def test_budgets(text: object, means: tuple[float | None, int | None]) -> None:
+    assert parse_budget(text) == means
+
+
+@pytest.mark.parametrize("text", ["", "s", "0", "-1s", 0, -3, True, "5d", []])
+def test_what_is_no_budget_is_refused(text: object) -> None:
+    with pytest.raises(ArgumentError):
+        parse_budget(text)
