@@ -212,6 +212,19 @@ def test_a_failure_counts_more_than_an_incomplete_search(check: Check) -> None:
     assert check("prog.py", *options)[0] == 1
 
 
+def test_a_program_that_does_something_else_when_run_again_is_a_sentence(check: Check) -> None:
+    Path("moody.py").write_text(
+        "import shmem\nfrom pathlib import Path\n\ndef main():\n"
+        "    if shmem.my_pe() == 0:\n        times = Path('times')\n        n = int(times.read_text())\n"
+        "        times.write_text(str(n + 1))\n        for _ in range(n % 3):\n            shmem.barrier_all()\n"
+    )
+    Path("times").write_text("0")
+    code, _, err = check("moody.py", "--strategy", "random", "--budget", "50")
+    assert (code, err.count("\n")) == (2, 1)
+    assert err.startswith("shmemu: ")
+    assert "two runs of the same execution ended differently" in err
+
+
 # ---- replay ----
 
 
