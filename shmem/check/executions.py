@@ -67,10 +67,11 @@ def choices_of(program: Program, moves: Sequence[Move], wanted: Job) -> list[int
         found.append(possible.index(move))
         usual.made(possible, found[-1])
         job.perform(move)
-    job.close()
-    if (job.mark(), job.end()) != (wanted.mark(), wanted.end()):
+    same, told = (job.mark(), job.end()) == (wanted.mark(), wanted.end()), _told(job)
+    job.close()  # not before: what the program does on its way out may be possible moves
+    if not same:
         raise NondeterministicProgram(
-            f"two runs of the same execution ended differently: {_told(wanted)}, then {_told(job)}; the time, hash "
+            f"two runs of the same execution ended differently: {_told(wanted)}, then {told}; the time, hash "
             "seeds, files, or objects that outlive a run may be why"
         )
     return found
