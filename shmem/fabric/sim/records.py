@@ -79,7 +79,8 @@ def post(
     request = Request(key, kind, fabric.post_name(q), pe, Place(pe, *at), (), **more)
     fabric.machine.post(request)
     fabric.job.lines[key] = caller()
-    fabric.count(q)
+    if not request.keep:  # what waits for its answer is over when the call returns
+        fabric.count(q)
     return request
 
 
