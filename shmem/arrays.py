@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from .barriers import collective
 from .errors import ArgumentError, DtypeError, SizeMismatch
+from .front import fronted
 from .heap import HeapStats
 from .memory import allocate, check_align, check_hints, extras, free, held_bytes
 from .runtime import PE, current, pe_accessible
@@ -173,6 +174,7 @@ def addr_accessible(addr: Array, pe: int) -> bool:
     return pe_accessible(pe) and here.heap.live(offset, max(1, addr.nbytes))
 
 
+@fronted
 def ptr(target: Array, pe: int) -> Array | None:
     """The same array in the heap of PE `pe`, as a view for loads and stores; None for a PE of another host.
 

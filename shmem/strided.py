@@ -12,6 +12,7 @@ import operator
 import numpy as np
 
 from .errors import ArgumentError, DtypeError, LayoutError, SizeMismatch
+from .front import fronted
 from .rma import get_checked, put_checked
 from .runtime import PE, current
 from .views import Array, check_array
@@ -77,6 +78,7 @@ def _all_blocks(
     )
 
 
+@fronted
 def iput(
     target: Array, source: Array, pe: int, tst: int = 1, sst: int = 1, size: int | None = None, ctx: object = None
 ) -> None:
@@ -90,6 +92,7 @@ def iput(
     put_checked(to, what, pe, n, ctx)
 
 
+@fronted
 def iget(
     target: Array, source: Array, pe: int, tst: int = 1, sst: int = 1, size: int | None = None, ctx: object = None
 ) -> None:
