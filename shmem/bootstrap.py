@@ -221,7 +221,7 @@ def shared_segments(world: World, head: int, nbytes: int) -> list[int]:
     from ._native import _core
 
     if world.n == 1:  # MPI gives a lone PE ordinary memory, which is neither aligned nor zero
-        segments = [int(_core.lib.sm_map_segment(0, head, 0, nbytes))]
+        segments = [int(_core.lib.sm_map_segment(0, head, 0, nbytes)) if nbytes < 1 << 62 else 0]
     else:
         host = world.comm.Split_type(world.mpi.COMM_TYPE_SHARED)
         if host.size != world.n:
@@ -234,7 +234,8 @@ def shared_segments(world: World, head: int, nbytes: int) -> list[int]:
             window.Free()  # collective: by then every PE has its mappings
         host.Free()
     if not all(segments):
-        raise ShmemError("the memory of the heaps can't be mapped", pe=world.me)
+        text = f"no memory for a heap of {format_size(nbytes)}: ask for less (SHMEMU_HEAP_SIZE)"
+        raise HeapExhausted(text, asked=nbytes, free=0, largest_free=0, pe=world.me)
     return segments
 
 

@@ -229,6 +229,8 @@ def read(environ: Mapping[str, str] | None = None, *, warn: bool = True) -> Sett
 
 def check_supported(settings: Settings) -> None:
     """Raises ArgumentError for a wish that is understood but belongs to a part that does not exist yet."""
+    if not isinstance(settings.fabric, str):
+        raise ArgumentError(f"fabric={settings.fabric!r}: must be the name of one")
     if settings.fabric not in ("auto", "direct"):
         raise ArgumentError(f"the fabric {settings.fabric} does not exist yet: this version has direct (and auto)")
     for name, value, default in (

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NoReturn
 from . import bootstrap, config, failure
 from .config import Settings, parse_size
 from .enums import MAJOR_VERSION, MINOR_VERSION, THREAD, VENDOR_STRING
-from .errors import ArgumentError, InvalidPE, StateError
+from .errors import ArgumentError, DtypeError, InvalidPE, StateError
 from .fabric.interface import Fabric, Members
 from .heap import SCRATCH_BYTES, Allocation, SymmetricHeap
 from .records import FINALIZE
@@ -97,6 +97,17 @@ class PE:
     def leave_dead(self) -> None:
         """Survive mode: marks this PE dead for the others; no MPI call follows."""
         self.fabric.leave_dead()
+
+
+class Local:
+    """What belongs to the PE that made it: to copy or pickle it raises DtypeError, as of what can't be in Python."""
+
+    __slots__ = ()
+
+    def __reduce__(self) -> str | tuple[object, ...]:
+        kind, here = type(self).__name__, started()
+        text = f"a {kind} belongs to the PE that made it and can't be copied or pickled"
+        raise DtypeError(text, pe=None if here is None else here.me)
 
 
 def range_of(n: int) -> str:
@@ -219,7 +230,12 @@ def query_thread() -> THREAD:
 def _size(heap_size: int | str | None, settings: Settings) -> int:
     if heap_size is None:
         return settings.heap_size
-    asked = parse_size(heap_size) if isinstance(heap_size, str) else int(heap_size)
+    try:
+        asked = parse_size(heap_size) if isinstance(heap_size, str) else int(heap_size)
+    except ArgumentError:
+        raise
+    except (TypeError, ValueError, OverflowError):
+        raise ArgumentError(f"heap_size={heap_size!r}: must be a number of bytes, or text like '512M'") from None
     if asked <= 0:
         raise ArgumentError(f"heap_size={heap_size!r}: must be above 0 bytes")
     return asked

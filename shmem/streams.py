@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 
 from .errors import StateError
 from .fabric.interface import Job, Status
-from .runtime import PE, current
+from .runtime import PE, Local, current
 from .waiting import deadline, raise_busy, raise_dead, raise_timeout, until
 
 if TYPE_CHECKING:
     from .batch import Batch
 
 
-class Event:
+class Event(Local):
     """The end of one batch on a stream."""
 
     def __init__(self, pe: PE, batch: Batch, job: Job, limit: float, q: int) -> None:
@@ -68,7 +68,7 @@ class Event:
             raise StateError("the batch was not run: an earlier one on its stream had failed", pe=self._pe.me)
 
 
-class Stream:
+class Stream(Local):
     """An ordered queue of batches, run while the program goes on. Ours.
 
     Local: every PE has its own streams. A context manager: leaving the block waits for what was launched and closes
