@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from . import log
 from .config import Settings, format_size
 from .errors import HeapExhausted, ShmemError, StateError, SymmetryError
 from .heap import SCRATCH_BYTES
@@ -128,7 +129,7 @@ def connect(settings: Settings) -> World:
         faulthandler.cancel_dump_traceback_later()
     expected = settings.expect_pes
     if expected is not None and expected != world.n:
-        kind = world.mpi.Get_library_version().split("\n")[0] if world.mpi else "no MPI library"
+        kind = library_name(world.mpi) if world.mpi else "no MPI library"
         raise StateError(
             f"{expected} PEs were launched, but this process finds {world.n}: the launcher and the MPI that mpi4py "
             f"loaded ({kind}) are of different kinds; set SHMEMU_MPI, or install the extra shmemu[mpich]"
@@ -137,6 +138,7 @@ def connect(settings: Settings) -> World:
 
 
 def _start_mpi(fresh: bool) -> World:
+    log.debug("starts MPI and waits for all PEs in it" if fresh else "the program has loaded MPI already")
     try:
         if fresh:
             import mpi4py
@@ -146,6 +148,7 @@ def _start_mpi(fresh: bool) -> World:
     except (ImportError, RuntimeError):
         if launched():
             raise
+        log.info("no MPI library and no launcher: a job of one PE")
         return World(0, 1, hosts=["localhost"])
     if MPI.Is_finalized():
         raise StateError("MPI was finalised by the program; shmem can't start after that")
@@ -155,7 +158,13 @@ def _start_mpi(fresh: bool) -> World:
     comm = MPI.COMM_WORLD.Dup()
     hosts = comm.allgather(MPI.Get_processor_name())
     take_names_of_shared_files()
+    log.info("PE %d of %d on %s, %s", comm.rank, comm.size, hosts[comm.rank], library_name(MPI))
     return World(comm.rank, comm.size, comm, MPI, hosts)
+
+
+def library_name(mpi: Any) -> str:
+    """Name and version of the MPI library that runs here."""
+    return " ".join(str(mpi.Get_library_version()).split("\n")[0].split()).rstrip("\0")
 
 
 def take_names_of_shared_files() -> None:

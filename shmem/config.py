@@ -166,7 +166,8 @@ VARIABLES: tuple[Variable, ...] = (
              "which MPI `shmemu run` launches with"),
     Variable("out", _PATH, "out", "folder for everything that is written"),
     Variable("log", _choice("debug", "info", "warning", "error"), "warning",
-             "least level that is logged; each line begins with the PE"),
+             "least level that is logged; each line begins with the PE. info: start and end; debug: also allocations, "
+             "teams, contexts, streams, and whole tracebacks"),
     Variable("require", _list_of("browser", "hosts", "torch", "openmpi"), "",
              "tests: what must not be skipped for want of it"),
     Variable("test_cells", _list_of(), "", "tests: which cells of fabric and size to run; all by default"),

@@ -12,6 +12,7 @@ from enum import Enum
 from threading import get_ident
 from types import TracebackType
 
+from . import log
 from .enums import CTX, CTX_SESSION
 from .errors import ContextError, DtypeError
 from .fabric.interface import Level
@@ -212,6 +213,7 @@ def team_create_ctx(team: Team, options: int = 0) -> Ctx:
     thread = get_ident() if CTX.PRIVATE in chosen else None
     made = Context(pe.fabric.queue(), Team(of), chosen, pe, pes, thread)
     pe.contexts.append(made)
+    log.debug("context %d of %r, options %d", made.q, made.team, made.options)
     return Ctx._of(made)
 
 
@@ -239,6 +241,7 @@ def end(pe: PE, ended: list[Context]) -> None:
         pe.sessions.pop(one.q, None)
         pe.fabric.complete(one.q, Level.VISIBLE)
         pe.fabric.release(one.q)
+        log.debug("context %d destroyed", one.q)
 
 
 def ctx_get_team(ctx: Ctx) -> Team:

@@ -21,7 +21,7 @@ import traceback
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from . import bootstrap
+from . import bootstrap, log
 
 if TYPE_CHECKING:
     from .streams import Stream
@@ -135,6 +135,7 @@ def _at_exit() -> None:
         return
     pe = runtime.started()
     if pe is not None:
+        log.info("the program ends without finalize, which waits for the other PEs now")
         _drain(pe.streams)
     if pe is not None and pe.world.comm is None:
         sys.stderr.write(pe.leaks())

@@ -13,6 +13,7 @@ import sys
 
 import numpy as np
 
+from . import log
 from .barriers import agree, collective
 from .bootstrap import PAGE
 from .config import format_size
@@ -57,6 +58,7 @@ def _take(pe: PE, nbytes: int, call: str, align: int, hints: int) -> tuple[int, 
             "or start with a larger SHMEMU_HEAP_SIZE",
             asked=nbytes, free=free, largest_free=stats.largest_free, pe=pe.me,
         )  # fmt: skip
+    log.debug("%s: %d bytes at heap offset %#x", call, nbytes, taken[0])
     return taken
 
 
@@ -250,7 +252,9 @@ def _same_block(pe: PE, held: Array, call: str, wanted: int = 0) -> int:
 
 
 def _give_back(pe: PE, offset: int) -> None:
-    forget_locks(pe, offset, offset + pe.heap.give_back(offset))
+    nbytes = pe.heap.give_back(offset)
+    log.debug("freed %d bytes at heap offset %#x", nbytes, offset)
+    forget_locks(pe, offset, offset + nbytes)
 
 
 def _why_not_free(pe: PE, offset: int) -> NotSymmetric | FreedBlock | None:

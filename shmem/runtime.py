@@ -12,8 +12,8 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NoReturn
 
-from . import bootstrap, config, failure
-from .config import Settings, parse_size
+from . import bootstrap, config, failure, log
+from .config import Settings, format_size, parse_size
 from .enums import MAJOR_VERSION, MINOR_VERSION, THREAD, VENDOR_STRING
 from .errors import ArgumentError, DtypeError, InvalidPE, StateError
 from .fabric.interface import Fabric, Members
@@ -193,7 +193,9 @@ def init(heap_size: int | str | None = None, fabric: str | None = None) -> None:
         config.check_supported(replace(settings, fabric=name))
     if running is not None:
         running.starts += 1
+        log.debug("init once more: %d calls of finalize to come", running.starts)
         return
+    log.begin(settings.log)
     if process.world is None:
         failure.install()
         process.world = bootstrap.connect(settings)
@@ -201,8 +203,15 @@ def init(heap_size: int | str | None = None, fabric: str | None = None) -> None:
     same = {"check_symmetry": settings.check_symmetry, "hosts_emulated": settings.hosts_emulated}
     world.agree({"heap_size": asked, "fabric": name, **same})
     process.current = _attach(settings, world, asked, given)
+    _tell_start(process.current)
     if (before := process.ended) is not None:
         process.current.past = tuple(heap for heap in (*before.past, before.heap) if heap.mapped)
+
+
+def _tell_start(pe: PE) -> None:
+    fabric = type(pe.fabric).__name__.removesuffix("Fabric").lower()
+    told = pe.n, fabric, format_size(pe.heap.size), pe.settings.timeout_s
+    log.info("started with %d PEs, fabric %s, a heap of %s for each, waits end after %g s", *told)
 
 
 def init_thread(requested: THREAD = THREAD.MULTIPLE) -> THREAD:
@@ -277,6 +286,7 @@ def finalize() -> None:
         return
     if pe.starts > 1:
         pe.starts -= 1
+        log.debug("finalize of an inner init: %d to come", pe.starts)
         return
     from . import barriers, contexts
 
@@ -286,6 +296,8 @@ def finalize() -> None:
     barriers.collective(pe, FINALIZE)
     pe.world.tell_leaks(pe.leaks())
     pe.fabric.close()
+    stats = pe.heap.stats()
+    log.info("finalized: at most %s of the heap in use, %d blocks not freed", format_size(stats.peak), stats.blocks)
     process.current, process.ended = None, pe
     pe.let_go()
 
@@ -356,6 +368,7 @@ def global_exit(status: int = 0) -> NoReturn:
         raise ArgumentError(f"global_exit({status!r}): the status is an integer", pe=me) from None
     sys.stdout.flush()
     sys.stderr.flush()
+    log.info("global_exit(%d)", code)
     if pe is None:
         sys.exit(code)
     pe.world.abort(code)

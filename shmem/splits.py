@@ -12,7 +12,7 @@ import itertools
 import operator
 from collections.abc import Callable, Mapping, Sequence
 
-from . import contexts
+from . import contexts, log
 from .barriers import agree, arrive, meet, members_of
 from .errors import TeamError
 from .fabric.interface import Members, Status
@@ -105,6 +105,7 @@ def team_destroy(team: Team, *, timeout: float | None = None) -> None:
     meet(pe, members, 0, f"team_destroy({team!r})", timeout)
     contexts.end(pe, [one for one in pe.contexts if one.team == team])
     pe.slots.give_back([made])
+    log.debug("team_destroy: team %d of PEs %s", made.slot, ", ".join(map(str, made.pes)))
 
 
 def _split(
@@ -126,7 +127,9 @@ def _split(
             raise problem
         taken = _take(pe, members, lists, sizes, turn, call, timeout)
         if taken is not None:
-            return [Team._of(team) for team in taken] or [TEAM_INVALID for _ in configs]
+            made = [Team._of(team) for team in taken] or [TEAM_INVALID for _ in configs]
+            log.debug("%s: %s", call, ", ".join(map(repr, made)))
+            return made
     raise AssertionError("never: the loop ends by returning")
 
 

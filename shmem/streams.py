@@ -11,6 +11,7 @@ import time
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from . import log
 from .errors import StateError
 from .fabric.interface import Job, Status
 from .runtime import PE, Local, current
@@ -81,6 +82,7 @@ class Stream(Local):
         self._events: list[Event] = []  # not known to be done: they keep their batches alive
         self._closed = False
         self._pe.streams.append(self)
+        log.debug("stream opened, %d open now", len(self._pe.streams))
 
     def launch(self, batch: Batch, q: int, timeout: float | None) -> Event:
         """Adds a batch; use `Batch.launch`. Raises StateError once closed."""
@@ -123,6 +125,7 @@ class Stream(Local):
         if self in self._pe.streams:
             self._executor.close()
             self._pe.streams.remove(self)
+            log.debug("stream closed, %d open now", len(self._pe.streams))
 
     def in_flight(self) -> list[tuple[Batch, int]]:
         """The batches that have not ended, and the queue of each."""
