@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import faulthandler
-import math
 import os
 import sys
 from collections.abc import Sequence
@@ -18,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from . import log
+from . import log, mpi_start
 from .config import Settings, format_size
 from .errors import HeapExhausted, ShmemError, StateError, SymmetryError
 from .heap import SCRATCH_BYTES
@@ -27,17 +25,6 @@ if TYPE_CHECKING:
     from .fabric.interface import Fabric
 
 PAGE = 4096
-LAUNCHED = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")
-
-
-def launched() -> bool:
-    """Whether an MPI launcher started this process."""
-    return any(name in os.environ for name in LAUNCHED)
-
-
-def first() -> bool:
-    """Whether this is PE 0 as far as the launcher's variables tell, before MPI runs; a lone process is."""
-    return all(os.environ.get(name, "0") == "0" for name in LAUNCHED)
 
 
 @dataclass
@@ -117,54 +104,23 @@ def _mpi_library() -> str:
 def connect(settings: Settings) -> World:
     """Starts MPI where needed and finds out who is who. Waits until every PE of the job has come.
 
-    Raises StateError if the job has another size than its launcher meant, and what mpi4py raises where there is a
-    launcher but no usable MPI.
+    Raises StateError as `mpi_start.start`, and if the job has another size than its launcher meant.
     """
-    fresh = "mpi4py.MPI" not in sys.modules
-    if math.isfinite(settings.timeout_s):
-        faulthandler.dump_traceback_later(settings.timeout_s, exit=True)  # MPI_Init holds the GIL and has no limit
-    try:
-        world = _start_mpi(fresh)
-    finally:
-        faulthandler.cancel_dump_traceback_later()
-    expected = settings.expect_pes
-    if expected is not None and expected != world.n:
-        kind = library_name(world.mpi) if world.mpi else "no MPI library"
-        raise StateError(
-            f"{expected} PEs were launched, but this process finds {world.n}: the launcher and the MPI that mpi4py "
-            f"loaded ({kind}) are of different kinds; set SHMEMU_MPI, or install the extra shmemu[mpich]"
-        )
+    with mpi_start.limited(settings) if mpi_start.launched() else contextlib.nullcontext():
+        world = _world(mpi_start.start())
+    mpi_start.check_size(world.mpi, world.n, settings.expect_pes)
     return world
 
 
-def _start_mpi(fresh: bool) -> World:
-    log.debug("starts MPI and waits for all PEs in it" if fresh else "the program has loaded MPI already")
-    try:
-        if fresh:
-            import mpi4py
-
-            mpi4py.rc.finalize = False  # the exit handler of the core does it
-        from mpi4py import MPI
-    except (ImportError, RuntimeError):
-        if launched():
-            raise
-        log.info("no MPI library and no launcher: a job of one PE")
+def _world(mpi: Any) -> World:
+    if mpi is None:
         return World(0, 1, hosts=["localhost"])
-    if MPI.Is_finalized():
-        raise StateError("MPI was finalised by the program; shmem can't start after that")
-    if not MPI.Is_initialized():
-        MPI.Init_thread()
-    leave_to_core(MPI)
-    comm = MPI.COMM_WORLD.Dup()
-    hosts = comm.allgather(MPI.Get_processor_name())
+    leave_to_core(mpi)
+    comm = mpi.COMM_WORLD.Dup()
+    hosts = comm.allgather(mpi.Get_processor_name())
     take_names_of_shared_files()
-    log.info("PE %d of %d on %s, %s", comm.rank, comm.size, hosts[comm.rank], library_name(MPI))
-    return World(comm.rank, comm.size, comm, MPI, hosts)
-
-
-def library_name(mpi: Any) -> str:
-    """Name and version of the MPI library that runs here."""
-    return " ".join(str(mpi.Get_library_version()).split("\n")[0].split()).rstrip("\0")
+    log.info("PE %d of %d on %s, %s", comm.rank, comm.size, hosts[comm.rank], mpi_start.library_name(mpi))
+    return World(comm.rank, comm.size, comm, mpi, hosts)
 
 
 def take_names_of_shared_files() -> None:

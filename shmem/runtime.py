@@ -12,7 +12,7 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NoReturn
 
-from . import bootstrap, config, failure, log
+from . import bootstrap, config, failure, log, mpi_start
 from .config import Settings, format_size, parse_size
 from .enums import MAJOR_VERSION, MINOR_VERSION, THREAD, VENDOR_STRING
 from .errors import ArgumentError, DtypeError, InvalidPE, StateError
@@ -185,7 +185,7 @@ def init(heap_size: int | str | None = None, fabric: str | None = None) -> None:
     """
     process = _here
     running = process.current
-    settings = running.settings if running else process.settings or config.read(warn=bootstrap.first())
+    settings = running.settings if running else process.settings or config.read(warn=mpi_start.first())
     given = settings.heap_size_given or heap_size is not None
     asked = _size(heap_size, settings)
     name = settings.fabric if fabric is None else fabric
