@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .barriers import members_of, missing, raise_differing
+from .barriers import awaited, members_of, missing, raise_differing
 from .batch_lines import Await, LinesInBatch
 from .enums import comparison
 from .errors import ArgumentError, DtypeError, FreedBlock, LayoutError, SizeMismatch, StateError
@@ -408,7 +408,8 @@ class Batch(Local, LinesInBatch):
             return "nothing"
         op = ops[at]
         if op["op"] == Op.BARRIER:
-            return f"all PEs in {self._calls[at][0]}"
+            text, members = self._calls[at]
+            return awaited(self._pe, members, text)
         return self._awaits[at][0] if at in self._awaits else f"record {at}"
 
     def seen(self, at: int) -> str:
