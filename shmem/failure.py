@@ -12,7 +12,6 @@ import atexit
 import contextlib
 import fcntl
 import os
-import socket
 import stat
 import sys
 import termios
@@ -76,12 +75,14 @@ def prefixed(text: str) -> str:
     return "".join(f"{rank_text()}: {line}\n" for line in text.rstrip().split("\n"))
 
 
-_told: list[socket.socket] = []
+_told: list[object] = []  # the name that says that this process has told what all would tell
 
 
 def _told_already() -> bool:
     """Whether another process of this launcher has said what all of them would say: it has taken a name that ends with
     it, in a space that leaves nothing behind."""
+    import socket  # too long a start for what is hardly ever needed
+
     from .rank import start_time
 
     job = os.environ.get("SHMEMU_STATUS_FILE") or f"{os.getppid()}.{start_time(os.getppid())}"
