@@ -169,7 +169,7 @@ class Lock(Local):
         Raises as `set_lock`, LockError after `destroy`, ArgumentError for a timeout without `blocking`.
         OpenSHMEM 1.6, 9.13 (shmem_set_lock, shmem_test_lock).
         """
-        limit = None if timeout == -1 else timeout
+        limit = None if isinstance(timeout, (int, float)) and timeout == -1 else timeout
         if truth(blocking, "blocking", current().me):
             set_lock(self._live(), timeout=limit)
             return True

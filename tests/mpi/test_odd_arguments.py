@@ -29,6 +29,14 @@ def copied(make, how):
         return how(local)
 
 
+def acquired(timeout):
+    lock = shmem.Lock()
+    try:
+        lock.acquire(timeout=timeout)
+    finally:
+        lock.destroy()
+
+
 def wrong(x):
     """name: (exception, what its text must name, call); x is symmetric, int64 [8]."""
     rows = np.array([0, 1])
@@ -66,6 +74,7 @@ def wrong(x):
         "alltoalls(tst=array)": (shmem.DtypeError, "stride of target", lambda: shmem.alltoalls(x, x, SEVERAL)),
         "status of ragged rows": (shmem.ArgumentError, "status", lambda: shmem.test_any(x, "==", 0, RAGGED)),
         "put_many to ragged PEs": (shmem.ArgumentError, "pes", lambda: shmem.put_many(x, x.copy(), RAGGED)),
+        "Lock.acquire until an array": (shmem.ArgumentError, "timeout", lambda: acquired(SEVERAL)),
         "launch(None)": (shmem.DtypeError, "stream", lambda: batch().launch(None)),
         "Batch.signal at None": (shmem.DtypeError, "index", lambda: batch().signal(x, None, 1, 0)),
         "Batch.put_many of 2**64 bytes": (
