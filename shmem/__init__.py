@@ -42,7 +42,6 @@ from .amo_nbi import (
 from .arrays import addr_accessible, array, del_array, empty, fromalloc, full, heap_stats, new_array, ones, ptr, zeros
 from .barriers import barrier, barrier_all, sync, sync_all, team_sync
 from .batch import Batch
-from .bootstrap import launched as _launched
 from .collectives import (
     alltoall,
     alltoalls,
@@ -82,6 +81,7 @@ from .lines import poll_lines, put_lines, test_lines
 from .locks import Lock, clear_lock, del_lock, new_lock, set_lock, test_lock
 from .many import put_many
 from .memory import align, alloc, calloc, free, malloc, malloc_with_hints, realloc
+from .mpi_start import launched as _launched
 from .ordering import fence, flush_local, pe_quiet, quiet
 from .rc import rc
 from .rma import g, get, get_nbi, p, put, put_nbi

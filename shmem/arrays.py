@@ -16,17 +16,21 @@ import numpy.typing as npt
 
 from .barriers import collective
 from .errors import ArgumentError, DtypeError, SizeMismatch
+from .front import fronted
 from .heap import HeapStats
 from .memory import allocate, check_align, check_hints, extras, free, held_bytes
+from .plain import array_of, dtype_of, truth
 from .runtime import PE, current, pe_accessible
 from .views import Array, address_of, check_array, symmetric
 
-Shape = int | Sequence[int]
+Shape = int | Sequence[int] | npt.NDArray[np.integer[Any]]
 
 
 def sides_of(shape: Shape) -> tuple[int, ...]:
+    """The lengths that a shape means; raises DtypeError, ArgumentError (negative)."""
+    many = shape.ndim > 0 if isinstance(shape, np.ndarray) else isinstance(shape, Sequence)
     try:
-        sides = (operator.index(shape),) if hasattr(shape, "__index__") else tuple(operator.index(one) for one in shape)
+        sides = tuple(map(operator.index, shape if many else [shape]))  # type: ignore[arg-type]
     except TypeError:
         raise DtypeError(f"shape {shape!r}: an integer or a sequence of integers is needed") from None
     if any(side < 0 for side in sides):
@@ -35,10 +39,8 @@ def sides_of(shape: Shape) -> tuple[int, ...]:
 
 
 def _checked(pe: PE, dtype: npt.DTypeLike, order: str) -> np.dtype[Any]:
-    kind: np.dtype[Any] = np.dtype(dtype)
-    if kind.hasobject or kind.itemsize == 0:
-        raise DtypeError(f"dtype {kind} has elements of no fixed size", pe=pe.me)
-    if order not in ("C", "F"):
+    kind = dtype_of(dtype, pe.me)
+    if not isinstance(order, str) or order not in ("C", "F"):
         raise ArgumentError(f"order {order!r} is neither 'C' nor 'F'", pe=pe.me)
     return kind
 
@@ -88,7 +90,8 @@ def new_array(
     hints: int | None = None, clear: bool = True,
 ) -> Array:  # fmt: skip
     """As `zeros`, or as `empty` where `clear` is false. shmem4py."""
-    return make("new_array" if clear else "new_array without clear", shape, dtype, order, align, hints, bool(clear))
+    zero = truth(clear, "clear", current().me)
+    return make("new_array" if zero else "new_array without clear", shape, dtype, order, align, hints, zero)
 
 
 def del_array(a: Array) -> None:
@@ -104,11 +107,14 @@ def full(
 
     dtype: default that of fill_value. Otherwise as `empty`. shmem4py.
     """
-    kind: np.dtype[Any] = np.asarray(fill_value).dtype if dtype is None else np.dtype(dtype)
+    me = current().me
+    value = array_of(fill_value, "fill_value", me)
+    kind = value.dtype if dtype is None else dtype_of(dtype, me)
     try:
-        fill = np.broadcast_to(np.asarray(fill_value).astype(kind), sides_of(shape))
+        fill = np.broadcast_to(value.astype(kind), sides_of(shape))
     except (TypeError, ValueError) as error:  # before anything is allocated
-        raise ArgumentError(f"fill_value {fill_value!r} does not fill shape {shape} of {kind}: {error}") from None
+        what = f"fill_value {fill_value!r} does not fill shape {shape} of {kind}"
+        raise ArgumentError(f"{what}: {error}", pe=me) from None
     array = make("full", shape, kind, order, align, hints, zero=False)
     array[...] = fill
     collective(current(), "full(...) filled")
@@ -134,8 +140,9 @@ def array(
     order: 'K' and 'A' are 'F' where obj is a Fortran-contiguous array, else 'C'. Collective, ends in a barrier of all
     PEs. Otherwise as `empty`. shmem4py.
     """
-    source = np.asarray(obj, dtype)
-    if order in ("K", "A"):
+    me = current().me
+    source = array_of(obj, "obj", me, None if dtype is None else dtype_of(dtype, me))
+    if isinstance(order, str) and order in ("K", "A"):
         order = "F" if source.flags.fnc else "C"
     new = make("array", source.shape, source.dtype, order, align, hints, zero=False)
     new[...] = source
@@ -166,13 +173,17 @@ def heap_stats() -> HeapStats:
     return current().heap.stats()
 
 
-def addr_accessible(addr: Array, pe: int) -> bool:
-    """Whether an array is symmetric and can be reached on PE `pe`. OpenSHMEM 1.6, 9.1 (shmem_addr_accessible)."""
-    here = current()
-    offset = address_of(addr) - here.heap.base
-    return pe_accessible(pe) and here.heap.live(offset, max(1, addr.nbytes))
+def addr_accessible(addr: Array | memoryview, pe: int) -> bool:
+    """Whether an array or block is symmetric and can be reached on PE `pe`. Raises DtypeError for what is no memory.
+
+    OpenSHMEM 1.6, 9.1 (shmem_addr_accessible).
+    """
+    here, held = current(), held_bytes(addr)
+    offset = address_of(held) - here.heap.base
+    return pe_accessible(pe) and here.heap.live(offset, max(1, held.nbytes))
 
 
+@fronted
 def ptr(target: Array, pe: int) -> Array | None:
     """The same array in the heap of PE `pe`, as a view for loads and stores; None for a PE of another host.
 

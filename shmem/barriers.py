@@ -12,6 +12,7 @@ from .fabric.interface import Level, Members, Status
 from .front import fronted
 from .records import REFUSED, fingerprint
 from .runtime import PE, current
+from .slots import WORLD
 from .teams import Team, checked, resolve
 from .waiting import check_reachable, until
 
@@ -57,18 +58,33 @@ def meet(pe: PE, members: Members, check: int, call: str, timeout: float | None)
     return until(
         pe,
         lambda seconds: pe.fabric.barrier(members, check, seconds),
-        lambda: f"all PEs in {call}",
+        lambda: awaited(pe, members, call),
         lambda: missing(pe, members),
         timeout,
         members.pes,
     )
 
 
+def awaited(pe: PE, members: Members, call: str) -> str:
+    """What a PE in a barrier waits for, in words: the team is named unless it is that of all PEs."""
+    teams = [Team._of(made) for made in pe.slots.teams() if made.slot == members.slot != WORLD]
+    return f"all PEs{''.join(f' of {team!r}' for team in teams)} in {call}"
+
+
 def missing(pe: PE, members: Members) -> str:
-    """Which members have not come to the barrier that this PE sits in."""
+    """Which members have not come to the barrier that this PE sits in, and in which other of its teams' they wait."""
     mine = pe.fabric.entered(pe.me, members.slot)
     absent = [other for other in members.pes if pe.fabric.entered(other, members.slot) < mine]
-    return f"no arrival of PE {', '.join(map(str, absent))}" if absent else "all PEs there"
+    listed = ", ".join(f"{other}{_elsewhere(pe, other, members.slot)}" for other in absent)
+    return f"no arrival of PE {listed}" if absent else "all PEs there"
+
+
+def _elsewhere(pe: PE, other: int, slot: int) -> str:
+    """The barrier of another team in which a PE waits for this one, in brackets: it has entered more of them."""
+    for team in (Team._of(made) for made in pe.slots.teams() if made.slot != slot):
+        if other in team.pes and pe.fabric.entered(other, team.slot) > pe.fabric.entered(pe.me, team.slot):
+            return f" (which has come to a barrier of {team!r})"
+    return ""
 
 
 def raise_differing(pe: PE, members: Members, call: str) -> None:

@@ -7,18 +7,18 @@ references to its arrays and may be run again.
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from .barriers import members_of, missing, raise_differing
+from .barriers import awaited, members_of, missing, raise_differing
 from .batch_lines import Await, LinesInBatch
 from .enums import comparison
 from .errors import ArgumentError, DtypeError, FreedBlock, LayoutError, SizeMismatch, StateError
 from .fabric.interface import Members, Status
 from .ordering import check_context
+from .plain import whole_number
 from .records import (
     RECORD,
     ROWS,
@@ -35,10 +35,10 @@ from .records import (
     strides,
 )
 from .rma import reach, reach_all
-from .runtime import PE, current
+from .runtime import PE, Local, current
 from .streams import Event, Stream
 from .teams import Team, resolve
-from .views import Array, address_of, check_array, check_target, scalar_bits, symmetric, whole_numbers
+from .views import Array, address_of, check_array, check_target, integers, scalar_bits, symmetric, whole_numbers
 from .waiting import until
 
 Offsets = npt.NDArray[np.int64]
@@ -70,7 +70,27 @@ def _check_many(offsets: Offsets, widths: Offsets, array: Array, name: str, pe: 
         raise SizeMismatch(f"a block of {narrowest} to {widest} bytes is not in {name}", pe=pe.me)
 
 
-class Batch(LinesInBatch):
+def _count(value: object, name: str, pe: PE) -> int:
+    return whole_number(value, name, pe.me, 0)
+
+
+def _check_rows(
+    array: Array, name: str, numbers: Offsets | None, stride: object, rows: int, nbytes: int, pe: PE
+) -> int:  # fmt: skip
+    """The stride of `rows` rows of `nbytes` in an array, those of `numbers` or the first ones.
+
+    Raises SizeMismatch for a row outside the array and for another number of numbers, DtypeError.
+    """
+    step = whole_number(stride, f"{name}_stride", pe.me)
+    if numbers is not None and len(numbers) != rows:
+        raise SizeMismatch(f"{len(numbers)} {name}_rows for {rows} rows", pe=pe.me)
+    if rows:
+        first, last = (0, rows - 1) if numbers is None else (int(numbers.min()), int(numbers.max()))
+        _check_blocks(first * step, last * step, nbytes, array, name, pe)
+    return step if rows > 1 or (numbers is not None and numbers.any()) else 0
+
+
+class Batch(Local, LinesInBatch):
     """Operation records in the order in which they will run. Ours; the methods add records, `run` runs them.
 
     After `run`: sources may be reused; puts are visible at their targets after a quiet or barrier in the batch, or
@@ -133,7 +153,7 @@ class Batch(LinesInBatch):
         at = whole_numbers(target_offsets, n, "target_offsets", self._pe)
         sources = whole_numbers(source_offsets, n, "source_offsets", self._pe)
         one = isinstance(nbytes, (int, np.integer))
-        widths = np.full(1, nbytes, np.int64) if one else whole_numbers(nbytes, n, "nbytes", self._pe)
+        widths = whole_numbers([nbytes] if one else nbytes, 1 if one else n, "nbytes", self._pe)
         for offsets, array, name in ((at, to, "target"), (sources, what, "source")):
             _check_many(offsets, widths, array, name, self._pe)
         ops: Records = np.zeros(n, RECORD)
@@ -154,19 +174,24 @@ class Batch(LinesInBatch):
         """
         to, offset = self._target(target)
         what = _contiguous(source, "source", self._pe)
-        if n <= 0:
-            return
+        many, nbytes = _count(n, "n", self._pe), _count(width, "width", self._pe)
+        places = []
         for start, stride, array, name in ((target_offset, target_stride, to, "target"),
                                            (source_offset, source_stride, what, "source")):  # fmt: skip
-            _check_blocks(int(start), int(start) + (int(n) - 1) * int(stride), int(width), array, name, self._pe)
-        if max(abs(target_stride), abs(source_stride)) > STRIDE_MAX:
+            first = whole_number(start, f"{name}_offset", self._pe.me)
+            step = whole_number(stride, f"{name}_stride", self._pe.me)
+            if many:
+                _check_blocks(first, first + (many - 1) * step, nbytes, array, name, self._pe)
+            places += [first, step]
+        if max(abs(places[1]), abs(places[3])) > STRIDE_MAX:
             raise ArgumentError("strides of 2 GiB and more", pe=self._pe.me)
-        there, times = reach(self._pe, pe), n if target_stride or source_stride else 1
-        if not width:
+        there = reach(self._pe, pe)
+        if not many or not nbytes:
             return
+        times = many if places[1] or places[3] else 1
         op = record(
-            Op.PUT_STRIDED, pe=there, dst=offset + target_offset, src=address_of(what) + source_offset,
-            n=times, value=width, aux=strides(target_stride, source_stride),
+            Op.PUT_STRIDED, pe=there, dst=offset + places[0], src=address_of(what) + places[2], n=times, value=nbytes,
+            aux=strides(places[1], places[3]),
         )  # fmt: skip
         self._add(op, to, what)
 
@@ -174,10 +199,7 @@ class Batch(LinesInBatch):
         to, offset = self._target(target)
         if kind_of(to.dtype) is None:
             raise DtypeError(f"a word of dtype {to.dtype}: it must be a 32- or 64-bit number", pe=self._pe.me)
-        try:
-            at = operator.index(index) * to.itemsize
-        except TypeError:
-            raise DtypeError(f"the index of a word is an integer, not {index!r}", pe=self._pe.me) from None
+        at = whole_number(index, "the index of a word", self._pe.me) * to.itemsize
         _check_blocks(at, at, to.itemsize, to, "target", self._pe)
         if (offset + at) % to.itemsize:
             raise LayoutError(f"a word at heap offset {offset + at:#x}, which is not aligned", pe=self._pe.me)
@@ -258,36 +280,32 @@ class Batch(LinesInBatch):
 
         n is needed only where both are None. Raises SizeMismatch for a row outside its array.
         """
-        chosen_rows = [np.asarray(index) for index in (target_rows, source_rows) if index is not None]
-        rows = len(chosen_rows[0]) if chosen_rows else int(n or 0)
-        if rows == 0:
+        pe = self._pe
+        nbytes, given = _count(width, "width", pe), {"target_rows": target_rows, "source_rows": source_rows}
+        chosen = {name: whole_numbers(one, None, name, pe) for name, one in given.items() if one is not None}
+        rows = len(next(iter(chosen.values()))) if chosen else _count(0 if n is None else n, "n", pe)
+        detail = self._detail(chosen)
+        for array, stride, name in ((target, target_stride, "target"), (source, source_stride, "source")):
+            where, numbers = _contiguous(array, name, pe), chosen.get(f"{name}_rows")
+            detail[f"{name}_stride"] = _check_rows(where, name, numbers, stride, rows, nbytes, pe)
+        check_target(target, "target", pe.me)
+        detail["width"] = nbytes
+        if not rows or not nbytes:
             return
-        for index in chosen_rows:
-            whole_numbers(index, rows, "rows", self._pe)
-        check_target(target, "target", self._pe.me)
-        for array, chosen, stride, name in ((target, target_rows, target_stride, "target"),
-                                            (source, source_rows, source_stride, "source")):  # fmt: skip
-            first, last = (0, rows - 1) if chosen is None else (int(np.min(chosen)), int(np.max(chosen)))
-            where = _contiguous(array, name, self._pe)
-            _check_blocks(first * int(stride), last * int(stride), int(width), where, name, self._pe)
-        if not width:
-            return
-        if not chosen_rows and not (target_stride or source_stride):
+        if not chosen and not detail["target_stride"].any() and not detail["source_stride"].any():
             rows = 1  # the same one again and again
-        detail = self._detail(target_rows, source_rows)
-        detail["target_stride"], detail["source_stride"], detail["width"] = target_stride, source_stride, width
-        flags = STREAMING if rows * width >= self._bulk else 0
+        flags = STREAMING if rows * nbytes >= self._bulk else 0
         op = record(Op.COPY_ROWS, dst=address_of(target), src=address_of(source), n=rows, aux=address_of(detail))
         op["flags"] = flags
         self._add(op, detail, target, source)
 
-    def _detail(self, target_rows: Offsets | None, source_rows: Offsets | None) -> npt.NDArray[np.void]:
+    def _detail(self, chosen: dict[str, Offsets]) -> npt.NDArray[np.void]:
+        """The descriptor of a row operation, with the row numbers of either side."""
         detail: npt.NDArray[np.void] = np.zeros(1, ROWS)
-        for name, rows in (("target_rows", target_rows), ("source_rows", source_rows)):
-            if rows is not None:
-                fixed = np.array(rows, np.int64)  # a copy: what was checked here is what will run
-                self._keep.append(fixed)
-                detail[name] = address_of(fixed)
+        for name, rows in chosen.items():
+            fixed = np.array(rows, np.int64)  # a copy: what was checked here is what will run
+            self._keep.append(fixed)
+            detail[name] = address_of(fixed)
         return detail
 
     def reduce_rows(
@@ -300,24 +318,27 @@ class Batch(LinesInBatch):
         each bias ([rows, width] bf16, at most two), then the terms one after the other, and rounds once to
         nearest even. Raises SizeMismatch for a row outside its array.
         """
-        rows, terms = np.shape(offsets)
-        flat = whole_numbers(np.reshape(offsets, -1), None, "offsets", self._pe)
-        places = np.ascontiguousarray(flat).reshape(rows, terms)
+        pe = self._pe
+        places = np.ascontiguousarray(integers(offsets, "offsets", pe))
+        if places.ndim != 2:
+            raise SizeMismatch(f"offsets must be of shape [rows, terms], not {list(places.shape)}", pe=pe.me)
+        rows, terms = places.shape
         biases = () if bias is None else bias if isinstance(bias, tuple) else (bias,)
         if len(biases) > 2:
-            raise ArgumentError(f"{len(biases)} biases; at most two", pe=self._pe.me)
-        if rows == 0:
+            raise ArgumentError(f"{len(biases)} biases; at most two", pe=pe.me)
+        to, what = _contiguous(target, "target", pe), _contiguous(source, "source", pe)
+        check_target(to, "target", pe.me)
+        elements = _count(width, "width", pe)
+        step = _check_rows(to, "target", None, target_stride, rows, 2 * elements, pe)
+        if terms and rows:
+            _check_blocks(0, max(0, int(places.max())), 2 * elements, what, "source", pe)
+        if not rows or not elements:
             return
-        to, what = _contiguous(target, "target", self._pe), _contiguous(source, "source", self._pe)
-        check_target(to, "target", self._pe.me)
-        _check_blocks(0, (rows - 1) * int(target_stride), 2 * int(width), to, "target", self._pe)
-        if terms:
-            _check_blocks(0, max(0, int(places.max())), 2 * int(width), what, "source", self._pe)
-        detail = self._detail(None, places.reshape(-1))
-        detail["target_stride"], detail["width"], detail["terms"] = target_stride, width, terms
+        detail = self._detail({"source_rows": places.reshape(-1)})
+        detail["target_stride"], detail["width"], detail["terms"] = step, elements, terms
         for i, one in enumerate(biases):
-            if _contiguous(one, "bias", self._pe).nbytes < rows * width * 2:
-                raise SizeMismatch(f"a bias of {one.nbytes} bytes for {rows} rows of {width} bf16", pe=self._pe.me)
+            if _contiguous(one, "bias", pe).nbytes < rows * elements * 2:
+                raise SizeMismatch(f"a bias of {one.nbytes} bytes for {rows} rows of {elements} bf16", pe=pe.me)
             detail[f"bias{i}"] = address_of(one)
         op = record(Op.REDUCE_ROWS, dst=address_of(to), src=address_of(what), n=rows, aux=address_of(detail))
         self._add(op, detail, to, what, *biases)
@@ -347,6 +368,8 @@ class Batch(LinesInBatch):
         The batch and the arrays it names must not be changed before the event is done. timeout: seconds from the start
         of the batch on the stream. Returns the event, which raises what `run` would raise.
         """
+        if not isinstance(stream, Stream):
+            raise DtypeError(f"stream is {stream!r}: a Stream is needed", pe=self._pe.me)
         return stream.launch(self, check_context(ctx), timeout)
 
     def compiled(self) -> Records:
@@ -385,7 +408,8 @@ class Batch(LinesInBatch):
             return "nothing"
         op = ops[at]
         if op["op"] == Op.BARRIER:
-            return f"all PEs in {self._calls[at][0]}"
+            text, members = self._calls[at]
+            return awaited(self._pe, members, text)
         return self._awaits[at][0] if at in self._awaits else f"record {at}"
 
     def seen(self, at: int) -> str:

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import faulthandler
-import math
 import os
 import sys
 from collections.abc import Sequence
@@ -18,6 +16,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from . import log, mpi_start
 from .config import Settings, check_supported, format_size
 from .errors import HeapExhausted, ShmemError, StateError, SymmetryError
 from .heap import SCRATCH_BYTES
@@ -26,17 +25,6 @@ if TYPE_CHECKING:
     from .fabric.interface import Fabric
 
 PAGE = 4096
-LAUNCHED = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")
-
-
-def launched() -> bool:
-    """Whether an MPI launcher started this process."""
-    return any(name in os.environ for name in LAUNCHED)
-
-
-def first() -> bool:
-    """Whether this is PE 0 as far as the launcher's variables tell, before MPI runs; a lone process is."""
-    return all(os.environ.get(name, "0") == "0" for name in LAUNCHED)
 
 
 @dataclass
@@ -125,46 +113,23 @@ def _mpi_library() -> str:
 def connect(settings: Settings) -> World:
     """Starts MPI where needed and finds out who is who. Waits until every PE of the job has come.
 
-    Raises StateError if the job has another size than its launcher meant, and what mpi4py raises where there is a
-    launcher but no usable MPI.
+    Raises StateError as `mpi_start.start`, and if the job has another size than its launcher meant.
     """
-    fresh = "mpi4py.MPI" not in sys.modules
-    if math.isfinite(settings.timeout_s):
-        faulthandler.dump_traceback_later(settings.timeout_s, exit=True)  # MPI_Init holds the GIL and has no limit
-    try:
-        world = _start_mpi(fresh)
-    finally:
-        faulthandler.cancel_dump_traceback_later()
-    expected = settings.expect_pes
-    if expected is not None and expected != world.n:
-        kind = world.mpi.Get_library_version().split("\n")[0] if world.mpi else "no MPI library"
-        raise StateError(
-            f"{expected} PEs were launched, but this process finds {world.n}: the launcher and the MPI that mpi4py "
-            f"loaded ({kind}) are of different kinds; set SHMEMU_MPI, or install the extra shmemu[mpich]"
-        )
+    with mpi_start.limited(settings) if mpi_start.launched() else contextlib.nullcontext():
+        world = _world(mpi_start.start())
+    mpi_start.check_size(world.mpi, world.n, settings.expect_pes)
     return world
 
 
-def _start_mpi(fresh: bool) -> World:
-    try:
-        if fresh:
-            import mpi4py
-
-            mpi4py.rc.finalize = False  # the exit handler of the core does it
-        from mpi4py import MPI
-    except (ImportError, RuntimeError):
-        if launched():
-            raise
+def _world(mpi: Any) -> World:
+    if mpi is None:
         return World(0, 1, hosts=["localhost"])
-    if MPI.Is_finalized():
-        raise StateError("MPI was finalised by the program; shmem can't start after that")
-    if not MPI.Is_initialized():
-        MPI.Init_thread()
-    leave_to_core(MPI)
-    comm = MPI.COMM_WORLD.Dup()
-    hosts = comm.allgather(MPI.Get_processor_name())
+    leave_to_core(mpi)
+    comm = mpi.COMM_WORLD.Dup()
+    hosts = comm.allgather(mpi.Get_processor_name())
     take_names_of_shared_files()
-    return World(comm.rank, comm.size, comm, MPI, hosts)
+    log.info("PE %d of %d on %s, %s", comm.rank, comm.size, hosts[comm.rank], mpi_start.library_name(mpi))
+    return World(comm.rank, comm.size, comm, mpi, hosts)
 
 
 def take_names_of_shared_files() -> None:
@@ -230,7 +195,7 @@ def shared_segments(world: World, head: int, nbytes: int) -> list[int]:
     from ._native import _core
 
     if world.n == 1:  # MPI gives a lone PE ordinary memory, which is neither aligned nor zero
-        segments = [int(_core.lib.sm_map_segment(0, head, 0, nbytes))]
+        segments = [int(_core.lib.sm_map_segment(0, head, 0, nbytes)) if nbytes < 1 << 62 else 0]
     else:
         host = world.comm.Split_type(world.mpi.COMM_TYPE_SHARED)
         if host.size != world.n:
@@ -243,7 +208,8 @@ def shared_segments(world: World, head: int, nbytes: int) -> list[int]:
             window.Free()  # collective: by then every PE has its mappings
         host.Free()
     if not all(segments):
-        raise ShmemError("the memory of the heaps can't be mapped", pe=world.me)
+        text = f"no memory for a heap of {format_size(nbytes)}: ask for less (SHMEMU_HEAP_SIZE)"
+        raise HeapExhausted(text, asked=nbytes, free=0, largest_free=0, pe=world.me)
     return segments
 
 

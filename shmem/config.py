@@ -168,7 +168,8 @@ VARIABLES: tuple[Variable, ...] = (
              "which MPI `shmemu run` launches with"),
     Variable("out", _PATH, "out", "folder for everything that is written"),
     Variable("log", _choice("debug", "info", "warning", "error"), "warning",
-             "least level that is logged; each line begins with the PE"),
+             "least level that is logged; each line begins with the PE. info: start and end; debug: also allocations, "
+             "teams, contexts, streams, and whole tracebacks"),
     Variable("require", _list_of("browser", "hosts", "torch", "openmpi"), "",
              "tests: what must not be skipped for want of it"),
     Variable("test_cells", _list_of(), "", "tests: which cells of fabric and size to run; all by default"),
@@ -231,6 +232,8 @@ def read(environ: Mapping[str, str] | None = None, *, warn: bool = True) -> Sett
 
 def check_supported(settings: Settings) -> None:
     """Raises ArgumentError for a wish that is understood but belongs to a part that does not exist yet."""
+    if not isinstance(settings.fabric, str):
+        raise ArgumentError(f"fabric={settings.fabric!r}: must be the name of one")
     if settings.fabric not in ("auto", "direct", "sim"):
         raise ArgumentError(f"the fabric {settings.fabric} does not exist yet: this version has direct, sim and auto")
     for name, value, default in (

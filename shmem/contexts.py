@@ -12,11 +12,13 @@ from enum import Enum
 from threading import get_ident
 from types import TracebackType
 
+from . import log
 from .enums import CTX, CTX_SESSION
-from .errors import ArgumentError, ContextError
+from .errors import ContextError, DtypeError
 from .fabric.interface import Level
 from .in_use import context_in_use
-from .runtime import PE, current, started
+from .plain import whole_number
+from .runtime import PE, Local, current, started
 from .teams import TEAM_WORLD, Team, resolve
 
 LIMIT = 64  # contexts of a PE at a time, besides the default one
@@ -46,18 +48,19 @@ class Session:
 _DEFAULT = Context(0, TEAM_WORLD, CTX(0))
 
 
-class Ctx:
+class Ctx(Local):
     """A communication context. `Ctx(ctx)` is another handle of the same one, `Ctx()` one of none.
 
     Handles are equal if they stand for the same context; those of a destroyed one equal CTX_INVALID and are false. As
-    a context manager it destroys itself. Raises TypeError for what is no context. shmem4py.
+    a context manager it destroys itself. A copy is another handle; only the constants can be pickled. Raises DtypeError
+    for what is no context. shmem4py.
     """
 
     __slots__ = ("_made",)
 
     def __init__(self, ctx: Ctx | None = None) -> None:
         if ctx is not None and not isinstance(ctx, Ctx):
-            raise TypeError(f"{ctx!r} is not a context")
+            raise DtypeError(f"{ctx!r} is not a context", pe=_asking())
         self._made: Context | None = None if ctx is None else ctx._made
 
     @classmethod
@@ -69,6 +72,19 @@ class Ctx:
     def _now(self) -> Context | None:
         made = self._made
         return made if made is _DEFAULT or (made is not None and made.live and made.pe is started()) else None
+
+    def __copy__(self) -> Ctx:
+        return Ctx(self)
+
+    def __deepcopy__(self, memo: object) -> Ctx:
+        return Ctx(self)
+
+    def __reduce__(self) -> str | tuple[object, ...]:
+        if self is CTX_DEFAULT or self is CTX_INVALID:
+            return repr(self)  # its name in this module
+        if self._made is None:
+            return Ctx, ()
+        return (Ctx, (CTX_DEFAULT,)) if self._made is _DEFAULT else super().__reduce__()
 
     def __bool__(self) -> bool:
         return self._now() is not None
@@ -197,6 +213,7 @@ def team_create_ctx(team: Team, options: int = 0) -> Ctx:
     thread = get_ident() if CTX.PRIVATE in chosen else None
     made = Context(pe.fabric.queue(), Team(of), chosen, pe, pes, thread)
     pe.contexts.append(made)
+    log.debug("context %d of %r, options %d", made.q, made.team, made.options)
     return Ctx._of(made)
 
 
@@ -206,6 +223,8 @@ def ctx_destroy(ctx: Ctx) -> None:
     Local to this PE. Raises ContextError for one that is destroyed already, and while a batch in flight on a stream
     uses it: a quiet does not wait for what the stream has not sent yet. OpenSHMEM 1.6, 9.5 (shmem_ctx_destroy).
     """
+    if ctx is None:
+        raise ContextError("None is not a context", pe=_asking())
     if isinstance(ctx, Ctx) and ctx._made in (None, _DEFAULT):
         return
     pe, made = current(), context_of(ctx)
@@ -222,6 +241,7 @@ def end(pe: PE, ended: list[Context]) -> None:
         pe.sessions.pop(one.q, None)
         pe.fabric.complete(one.q, Level.VISIBLE)
         pe.fabric.release(one.q)
+        log.debug("context %d destroyed", one.q)
 
 
 def ctx_get_team(ctx: Ctx) -> Team:
@@ -240,10 +260,9 @@ def ctx_session_start(ctx: Ctx | None, options: int = 0, total_ops: int | None =
         return
     pe, q = current(), check_context(ctx)
     added = CTX_SESSION(_bits(options, CTX_SESSION, "options", pe))
-    if total_ops is not None and (not hasattr(total_ops, "__index__") or total_ops < 0):
-        raise ArgumentError(f"total_ops={total_ops!r}: must be a number of transfers from 0 up", pe=pe.me)
+    number = None if total_ops is None else whole_number(total_ops, "total_ops", pe.me, 0)
     before = pe.sessions.get(q, Session(CTX_SESSION(0), None))
-    pe.sessions[q] = Session(before.options | added, before.total_ops if total_ops is None else int(total_ops))
+    pe.sessions[q] = Session(before.options | added, before.total_ops if number is None else number)
 
 
 def ctx_session_stop(ctx: Ctx | None) -> None:

@@ -21,21 +21,15 @@ import traceback
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from . import bootstrap
+from . import bootstrap, log, mpi_start
+from .mpi_start import rank_text as rank_text
 
 if TYPE_CHECKING:
     from .streams import Stream
 
+LATE_S = 1.0  # between PEs of a job that meet the same error
 _installed = False
 _pid: int | None = None
-
-
-def rank_text() -> str:
-    """'PE 3' as far as the launcher's variables tell; 'PE 0' for a lone process."""
-    for name in bootstrap.LAUNCHED:
-        if name in os.environ:
-            return f"PE {os.environ[name]}"
-    return "PE 0"
 
 
 def _users_part(kind: type[BaseException], tb: TracebackType | None) -> TracebackType | None:
@@ -62,11 +56,44 @@ def _users_part(kind: type[BaseException], tb: TracebackType | None) -> Tracebac
 
 
 def report(kind: type[BaseException], value: BaseException, tb: TracebackType | None, who: str | None = None) -> None:
-    """Prints a traceback on stderr, each line with the PE, in one write so that lines of PEs don't mix."""
-    who = who or rank_text()
-    lines = "".join(traceback.format_exception(kind, value, _users_part(kind, tb))).rstrip().split("\n")
-    sys.stderr.write("".join(f"{who}: {line}\n" for line in lines))
+    """Prints a traceback on stderr, each line with the PE, in one write so that lines of PEs don't mix.
+
+    What all PEs meet for the same reason (`mpi_start.of_all`) is one line, of the PE that comes first.
+    """
+    whole_job = getattr(value, "whole_job", False)
+    if whole_job and _told_already():
+        return
+    lines = traceback.format_exception(kind, value, _users_part(kind, tb))
+    sys.stderr.write(prefixed(f"{kind.__name__}: {value}" if whole_job else "".join(lines), who))
     sys.stderr.flush()
+    if whole_job:
+        time.sleep(LATE_S)  # a launcher ends the job with this process; who comes later still finds it told
+
+
+def prefixed(text: str, who: str | None = None) -> str:
+    """A text whose lines begin with the PE."""
+    return "".join(f"{who or rank_text()}: {line}\n" for line in text.rstrip().split("\n"))
+
+
+_told: list[object] = []  # the name that says that this process has told what all would tell
+
+
+def _told_already() -> bool:
+    """Whether another process of this launcher has said what all of them would say: it has taken a name that ends with
+    it, in a space that leaves nothing behind."""
+    import socket  # too long a start for what is hardly ever needed
+
+    from .rank import start_time
+
+    job = os.environ.get("SHMEMU_STATUS_FILE") or f"{os.getppid()}.{start_time(os.getppid())}"
+    name = socket.socket(socket.AF_UNIX)
+    try:
+        name.bind(f"\0shmemu.{os.getuid()}.{job}")
+    except OSError:
+        name.close()
+        return True
+    _told.append(name)
+    return False
 
 
 def _running_mpi() -> Any:
@@ -87,7 +114,7 @@ def _end_running_job(code: int) -> None:
     if pe is not None and pe.settings.on_death == "survive":
         pe.leave_dead()
         os._exit(code)
-    if (mpi := _running_mpi()) is not None:
+    if (mpi := _running_mpi()) is not None and not (mpi_start.refused and mpi.COMM_WORLD.size == 1):
         bootstrap.take_names_of_shared_files()
         let_read()
         mpi.COMM_WORLD.Abort(code)
@@ -108,6 +135,20 @@ def end_job(code: int) -> NoReturn:
     """Ends the whole job with an exit code other than 0; in survive mode only this PE. Never returns."""
     _end_running_job(code)
     sys.exit(code)
+
+
+class _Told(str):
+    """The text of a sys.exit: Python prints it with the PE; for all else it is the text."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return prefixed(str.__str__(self)).rstrip("\n")
+
+
+def _exit(status: Any = None, /) -> NoReturn:
+    """As sys.exit; a text that Python prints at the end of the program then begins with the PE."""
+    raise SystemExit(_Told(status) if type(status) is str and os.getpid() == _pid else status)
 
 
 def _uncaught(kind: type[BaseException], value: BaseException, tb: TracebackType | None) -> None:
@@ -135,6 +176,7 @@ def _at_exit() -> None:
         return
     pe = runtime.started()
     if pe is not None:
+        log.info("the program ends without finalize, which waits for the other PEs now")
         _drain(pe.streams)
     if pe is not None and pe.world.comm is None:
         sys.stderr.write(pe.leaks())
@@ -166,8 +208,10 @@ def install() -> None:
         return
     _installed, _pid = True, os.getpid()
     atexit.register(_at_exit)
-    if not bootstrap.launched():
+    if not mpi_start.launched():
         return
+    if "SHMEMU_STATUS_FILE" not in os.environ:  # else `shmem.rank` sees the exit
+        sys.exit = _exit
     if sys.excepthook is sys.__excepthook__:
         sys.excepthook = _uncaught
     if threading.excepthook is threading.__excepthook__:

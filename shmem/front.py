@@ -2,7 +2,7 @@
 
 `@fronted` replaces a function by the builtin of the same name where the native core is there. The builtin does the
 common case itself and gives everything else, errors included, to the function it replaced, which stays the
-specification; name, signature and docstring are those of the function.
+specification; name, signature and docstring are those of the function, which is `builtin.__self__.function`.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ def fronted(function: F) -> F:
         from ._native import _hot
     except ImportError:
         return function
-    parameters = [
-        parameter.replace(annotation=inspect.Parameter.empty)
-        for parameter in inspect.signature(function).parameters.values()
-    ]
-    signature = inspect.Signature(parameters)
+    given = inspect.signature(function).parameters.values()
+    signature = inspect.Signature([one.replace(annotation=inspect.Parameter.empty) for one in given])
     doc = f"{function.__name__}{signature}\n--\n\n{inspect.getdoc(function)}"
-    front: F | None = _hot.front(function.__name__, function, doc, function.__module__)
+    names = tuple(one.name for one in given)
+    needed = sum(one.default is one.empty for one in given)
+    positional = sum(one.kind is not one.KEYWORD_ONLY for one in given)
+    front: F | None = _hot.front(function.__name__, function, doc, function.__module__, names, needed, positional)
     return function if front is None else front

@@ -17,11 +17,13 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from .errors import ArgumentError
+from .plain import whole_number
 from .records import LINES, RUNS_MAX, Records
 from .views import address_of
 
 CELL = 8
 LINE_MAX = 65536
+STEP_MAX = 1 << 31
 
 
 class Order(IntEnum):
@@ -64,6 +66,11 @@ def _need(condition: bool, what: str) -> None:
         raise ArgumentError(f"no layout of lines: {what}")
 
 
+def _whole(values: object) -> bool:
+    """Whether these are integers."""
+    return isinstance(values, (tuple, list)) and all(isinstance(one, (int, np.integer)) for one in values)
+
+
 @dataclass(frozen=True)
 class Layout:
     """The format of a line, and how it is stored and loaded.
@@ -92,6 +99,7 @@ class Layout:
     short: int = 0
 
     def __post_init__(self) -> None:
+        self._check_kinds()
         step = self.pitch or self.line
         _need(0 < self.line <= LINE_MAX and self.line % CELL == 0, f"a line of {self.line} bytes")
         _need(self.align >= CELL and self.align & (self.align - 1) == 0, f"an alignment of {self.align}")
@@ -103,6 +111,17 @@ class Layout:
         self._check_short()
         own = all(cell.mask for cell in self.cells if cell.width)
         _need(self.reader is not Reader.SAME_LOAD or own, "SAME_LOAD with a cell that has payload but no flag")
+
+    def _check_kinds(self) -> None:
+        for name in ("line", "flag_bytes", "group", "align", "pitch", "short"):
+            whole_number(getattr(self, name), name, None)
+        _need(isinstance(self.name, str), f"name={self.name!r}, which is no text")
+        _need(isinstance(self.order, Order), f"order={self.order!r}, which is no Order")
+        _need(isinstance(self.reader, Reader), f"reader={self.reader!r}, which is no Reader")
+        _need(_whole(self.flags), f"flags={self.flags!r}, which are no offsets")
+        pairs = isinstance(self.pieces, (tuple, list)) and all(_whole(one) and len(one) == 2 for one in self.pieces)
+        _need(pairs, f"pieces={self.pieces!r}, which are no pairs (offset, bytes)")
+        _need(max(self.pitch, self.group) < STEP_MAX, f"pitch={self.pitch}, group={self.group}: too large")
 
     def _check_places(self) -> None:
         _need(list(self.pieces) == sorted(self.pieces), "pieces that are not in ascending order")
@@ -130,11 +149,11 @@ class Layout:
 
     def lines(self, nbytes: int) -> int:
         """Lines that a payload of `nbytes` takes; none for no payload."""
-        return -(-nbytes // self.data)
+        return -(-whole_number(nbytes, "nbytes", None, 0) // self.data)
 
     def last_cut(self, nbytes: int) -> int:
         """By how many bytes the last line of a payload is shorter than a line."""
-        if not self.short or nbytes % self.data == 0:
+        if not self.short or whole_number(nbytes, "nbytes", None, 0) % self.data == 0:
             return 0
         return self.data - -(-(nbytes % self.data) // self.short) * self.short
 
@@ -144,12 +163,12 @@ class Layout:
 
     def span(self, nbytes: int, lines: int | None = None) -> int:
         """Bytes of memory from the first to the end of the last of a payload's lines (or of as many as given)."""
-        count = self.lines(nbytes) if lines is None else lines
+        count = self.lines(nbytes) if lines is None else whole_number(lines, "lines", None, 0)
         return (count - 1) * self.step + self.line - self.last_cut(nbytes) if count else 0
 
     def capacity(self, nbytes: int) -> int:
         """The largest payload whose lines lie in `nbytes` of memory."""
-        full, rest = divmod(nbytes, self.step)
+        full, rest = divmod(whole_number(nbytes, "nbytes", None, 0), self.step)
         if rest >= self.line:
             full, rest = full + 1, 0
         tail = rest - (self.line - self.data)

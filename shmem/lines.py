@@ -8,17 +8,17 @@ protocol's. `framing.py` says in plain Python what these do; `Batch` has both as
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from .arrays import Shape, sides_of
-from .errors import ArgumentError, DtypeError, LayoutError, SizeMismatch
+from .errors import ArgumentError, LayoutError, SizeMismatch
 from .fabric.interface import Status
 from .framing import as_bytes, missing_flag
 from .layout import Layout
 from .ordering import check_context
+from .plain import dtype_of
 from .records import Op, Records, record
 from .rma import gathered, reach
 from .runtime import PE, current
@@ -168,9 +168,7 @@ def _poll(
 
 
 def _payload(here: PE, room: int, shape: Shape | None, dtype: npt.DTypeLike) -> Array:
-    kind: np.dtype[Any] = np.dtype(dtype)
-    if kind.hasobject or kind.itemsize == 0:
-        raise DtypeError(f"dtype {kind} has elements of no fixed size", pe=here.me)
+    kind = dtype_of(dtype, here.me)
     sides = (room // kind.itemsize,) if shape is None else sides_of(shape)
     if math.prod(sides) * kind.itemsize > room:
         raise SizeMismatch(f"view has no room for the lines of {sides} elements of {kind}", pe=here.me)

@@ -17,8 +17,9 @@ from .arrays import zeros
 from .errors import ArgumentError, DtypeError, LockError, ShmemError
 from .lock_queue import Call, Place, Step, acquire, attempt, retreat
 from .memory import free
+from .plain import truth
 from .records import Kind
-from .runtime import PE, current
+from .runtime import PE, Local, current
 from .views import Array, word_at
 from .waiting import deadline
 
@@ -147,7 +148,7 @@ def del_lock(lock: Array) -> None:
     free(lock)
 
 
-class Lock:
+class Lock(Local):
     """A lock as an object, with the methods of `threading.Lock`. Made and destroyed collectively. shmem4py.
 
     `with lock:` acquires and releases it.
@@ -168,8 +169,8 @@ class Lock:
         Raises as `set_lock`, LockError after `destroy`, ArgumentError for a timeout without `blocking`.
         OpenSHMEM 1.6, 9.13 (shmem_set_lock, shmem_test_lock).
         """
-        limit = None if timeout == -1 else timeout
-        if blocking:
+        limit = None if isinstance(timeout, (int, float)) and timeout == -1 else timeout
+        if truth(blocking, "blocking", current().me):
             set_lock(self._live(), timeout=limit)
             return True
         if limit is not None:

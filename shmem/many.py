@@ -19,7 +19,7 @@ from .ordering import check_context
 from .records import RECORD, Op, Records
 from .rma import gathered, reach_all
 from .runtime import PE, current
-from .views import Array, Place, address_of, blocks, check_array, check_target, symmetric, whole_numbers
+from .views import Array, Place, address_of, blocks, check_array, check_target, integers, symmetric, whole_numbers
 
 Numbers = npt.NDArray[np.int64]
 
@@ -109,7 +109,7 @@ def put_many(targets: object, sources: object, pes: object, ctx: object = None) 
     """
     here = current()
     q = check_context(ctx)
-    there = whole_numbers(np.atleast_1d(np.asarray(pes)), None, "pes", here)
+    there = np.atleast_1d(integers(pes, "pes", here))
     to, what = _targets(here, targets), _sources(here, sources)
     lengths = {"targets": len(to.at), "sources": len(what.at), "pes": len(there)}
     n = next((length for length in lengths.values() if length != 1), 1)

@@ -8,13 +8,13 @@ second barrier, so that no early put is wiped. Arrays over such blocks are made 
 
 from __future__ import annotations
 
-import operator
 import os
 import sys
 from types import FrameType
 
 import numpy as np
 
+from . import log
 from .barriers import agree, collective
 from .bootstrap import PAGE
 from .config import format_size
@@ -22,6 +22,7 @@ from .enums import MALLOC
 from .errors import ArgumentError, DtypeError, FreedBlock, HeapExhausted, NotSymmetric
 from .fabric.interface import Level
 from .in_use import block_in_use, forget_locks
+from .plain import truth, whole_number
 from .runtime import PE, current
 from .views import Array, address_of, from_before
 
@@ -58,6 +59,7 @@ def _take(pe: PE, nbytes: int, call: str, align: int, hints: int) -> tuple[int, 
             "or start with a larger SHMEMU_HEAP_SIZE",
             asked=nbytes, free=free, largest_free=stats.largest_free, pe=pe.me,
         )  # fmt: skip
+    log.debug("%s: %d bytes at heap offset %#x", call, nbytes, taken[0])
     return taken
 
 
@@ -65,7 +67,7 @@ def check_align(pe: PE, align: object) -> int:
     """The alignment that an argument means; None and 0 are the usual one. Raises ArgumentError."""
     if align is None:
         return LINE
-    wanted = _whole(pe, align, "align")
+    wanted = whole_number(align, "align", pe.me)
     if wanted & (wanted - 1) or not 0 <= wanted <= PAGE:
         raise ArgumentError(f"align={align}: must be a power of two up to {PAGE}, a page", pe=pe.me)
     return max(wanted, LINE)
@@ -108,8 +110,9 @@ def align(alignment: int, nbytes: int) -> memoryview | None:
     alignment: a power of two up to 4096 (a page: heaps of different PEs are mapped at different pages), else
     ArgumentError. OpenSHMEM 1.6, 9.3 (shmem_align).
     """
-    if alignment is None or alignment == 0:
-        raise ArgumentError(f"align({alignment}, {nbytes}): the alignment must be a power of two", pe=current().me)
+    me = current().me
+    if whole_number(alignment, "alignment", me) == 0:
+        raise ArgumentError(f"align({alignment}, {nbytes}): the alignment must be a power of two", pe=me)
     return _block(f"align({alignment}, {nbytes})", nbytes, align=alignment)
 
 
@@ -129,26 +132,20 @@ def alloc(
 
     align, hints: as in `align` and `malloc_with_hints`. Raises as those. shmem4py.
     """
-    nbytes = _product(count, size)
-    call = f"alloc({count}, {size}{extras(align, check_hints(current(), hints))}{'' if clear else ', clear=False'})"
-    block = _block(call, nbytes, bool(clear), align, hints)
+    pe, nbytes = current(), _product(count, size)
+    zero, _ = truth(clear, "clear", pe.me), check_align(pe, align)
+    call = f"alloc({count}, {size}{extras(align, check_hints(pe, hints))}{'' if zero else ', clear=False'})"
+    block = _block(call, nbytes, zero, align, hints)
     if block is None:
-        collective(current(), call)
+        collective(pe, call)
         return memoryview(bytearray())
     return block
-
-
-def _whole(pe: PE, value: object, name: str) -> int:
-    try:
-        return operator.index(value)  # type: ignore[arg-type]
-    except TypeError:
-        raise DtypeError(f"{name} is {value!r}: an integer is needed", pe=pe.me) from None
 
 
 def _product(count: object, size: object) -> int:
     """count * size bytes; raises ArgumentError where one is negative."""
     pe = current()
-    sides = _whole(pe, count, "count"), _whole(pe, size, "size")
+    sides = whole_number(count, "count", pe.me), whole_number(size, "size", pe.me)
     if min(sides) < 0:
         raise ArgumentError(f"{count} times {size} bytes: negative", pe=pe.me)
     return sides[0] * sides[1]
@@ -158,7 +155,7 @@ def _block(
     call: str, nbytes: object, zero: bool = False, align: object = None, hints: object = None
 ) -> memoryview | None:
     pe = current()
-    wanted = _whole(pe, nbytes, "nbytes")
+    wanted = whole_number(nbytes, "nbytes", pe.me)
     if wanted < 0:
         raise ArgumentError(f"{call}: negative", pe=pe.me)
     aligned, hinted = check_align(pe, align), check_hints(pe, hints)
@@ -191,7 +188,7 @@ def realloc(mem: memoryview | Array | None, nbytes: int) -> memoryview | None:
     OpenSHMEM 1.6, 9.3 (shmem_realloc).
     """
     pe = current()
-    wanted = _whole(pe, nbytes, "nbytes")
+    wanted = whole_number(nbytes, "nbytes", pe.me)
     held = None if mem is None else held_bytes(mem)
     if wanted < 0:
         raise ArgumentError(f"realloc to {nbytes} bytes: negative", pe=pe.me)
@@ -256,7 +253,9 @@ def _same_block(pe: PE, held: Array, call: str, wanted: int = 0) -> int:
 
 
 def _give_back(pe: PE, offset: int) -> None:
-    forget_locks(pe, offset, offset + pe.heap.give_back(offset))
+    nbytes = pe.heap.give_back(offset)
+    log.debug("freed %d bytes at heap offset %#x", nbytes, offset)
+    forget_locks(pe, offset, offset + nbytes)
 
 
 def _why_not_free(pe: PE, offset: int) -> NotSymmetric | FreedBlock | None:

@@ -11,6 +11,7 @@ import numpy as np
 
 from .contexts import check_context as check_context
 from .contexts import number_of
+from .errors import InvalidPE
 from .fabric.interface import Level
 from .front import fronted
 from .runtime import current
@@ -50,8 +51,11 @@ def pe_quiet(pes: int | Iterable[int], ctx: object = None) -> None:
     On return: as `quiet`, for those targets. Raises InvalidPE. OpenSHMEM 1.6, 9.12 (shmem_pe_quiet).
     """
     pe = current()
-    listed = [pes] if isinstance(pes, (int, np.integer)) else list(pes)
     q = check_context(ctx)
+    try:
+        listed = [pes] if isinstance(pes, (int, np.integer)) else list(pes)
+    except TypeError:
+        raise InvalidPE(f"pes is {pes!r}: a PE or several are needed", pe=pe.me) from None
     targets = [number_of(pe, target, ctx) for target in listed]
     if targets:
         pe.fabric.complete(q, Level.VISIBLE, targets)

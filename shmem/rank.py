@@ -111,7 +111,7 @@ def _failed(error: BaseException) -> int:
 
     if isinstance(error, SystemExit):
         if not isinstance(error.code, int):
-            sys.stderr.write(f"{failure.rank_text()}: {error.code}\n")
+            sys.stderr.write(failure.prefixed(str(error.code)))
         return error.code if isinstance(error.code, int) else 1
     code = 130 if isinstance(error, KeyboardInterrupt) else 1
     note("exit", code)  # before the hook: that of a running PE ends the job and doesn't return

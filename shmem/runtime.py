@@ -12,10 +12,10 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NoReturn
 
-from . import bootstrap, config, failure
-from .config import Settings, parse_size
+from . import bootstrap, config, failure, log, mpi_start
+from .config import Settings, format_size, parse_size
 from .enums import MAJOR_VERSION, MINOR_VERSION, THREAD, VENDOR_STRING
-from .errors import ArgumentError, InvalidPE, StateError
+from .errors import ArgumentError, DtypeError, InvalidPE, StateError
 from .fabric.interface import Fabric, Members
 from .heap import SCRATCH_BYTES, Allocation, SymmetricHeap
 from .records import FINALIZE
@@ -99,6 +99,17 @@ class PE:
         self.fabric.leave_dead()
 
 
+class Local:
+    """What belongs to the PE that made it: to copy or pickle it raises DtypeError, as of what can't be in Python."""
+
+    __slots__ = ()
+
+    def __reduce__(self) -> str | tuple[object, ...]:
+        kind, here = type(self).__name__, started()
+        text = f"a {kind} belongs to the PE that made it and can't be copied or pickled"
+        raise DtypeError(text, pe=None if here is None else here.me)
+
+
 def range_of(n: int) -> str:
     """The numbers of n PEs in words."""
     return f"PEs 0 to {n - 1}" if n > 1 else "PE 0 only"
@@ -175,14 +186,16 @@ def init(heap_size: int | str | None = None, fabric: str | None = None) -> None:
     """
     process = _here
     running = process.current
-    settings = running.settings if running else process.settings or config.read(warn=bootstrap.first())
+    settings = running.settings if running else process.settings or config.read(warn=mpi_start.first())
     given = settings.heap_size_given or heap_size is not None
     asked = _size(heap_size, settings)
     name = settings.fabric if fabric is None else fabric
     (process.world or bootstrap.World(0, 1)).check(replace(settings, fabric=name))
     if running is not None:
         running.starts += 1
+        log.debug("init once more: %d calls of finalize to come", running.starts)
         return
+    log.begin(settings.log)
     if process.world is None:
         failure.install()
         process.world = bootstrap.connect(settings)
@@ -190,8 +203,15 @@ def init(heap_size: int | str | None = None, fabric: str | None = None) -> None:
     same = {"check_symmetry": settings.check_symmetry, "hosts_emulated": settings.hosts_emulated}
     world.agree({"heap_size": asked, "fabric": name, **same})
     process.current = _attach(settings, world, asked, given)
+    _tell_start(process.current)
     if (before := process.ended) is not None:
         process.current.past = tuple(heap for heap in (*before.past, before.heap) if heap.mapped)
+
+
+def _tell_start(pe: PE) -> None:
+    fabric = type(pe.fabric).__name__.removesuffix("Fabric").lower()
+    told = pe.n, fabric, format_size(pe.heap.size), pe.settings.timeout_s
+    log.info("started with %d PEs, fabric %s, a heap of %s for each, waits end after %g s", *told)
 
 
 def init_thread(requested: THREAD = THREAD.MULTIPLE) -> THREAD:
@@ -219,7 +239,12 @@ def query_thread() -> THREAD:
 def _size(heap_size: int | str | None, settings: Settings) -> int:
     if heap_size is None:
         return settings.heap_size
-    asked = parse_size(heap_size) if isinstance(heap_size, str) else int(heap_size)
+    try:
+        asked = parse_size(heap_size) if isinstance(heap_size, str) else int(heap_size)
+    except ArgumentError:
+        raise
+    except (TypeError, ValueError, OverflowError):
+        raise ArgumentError(f"heap_size={heap_size!r}: must be a number of bytes, or text like '512M'") from None
     if asked <= 0:
         raise ArgumentError(f"heap_size={heap_size!r}: must be above 0 bytes")
     return asked
@@ -261,6 +286,7 @@ def finalize() -> None:
         return
     if pe.starts > 1:
         pe.starts -= 1
+        log.debug("finalize of an inner init: %d to come", pe.starts)
         return
     from . import barriers, contexts
 
@@ -270,6 +296,8 @@ def finalize() -> None:
     barriers.collective(pe, FINALIZE)
     pe.world.tell_leaks(pe.leaks())
     pe.fabric.close()
+    stats = pe.heap.stats()
+    log.info("finalized: at most %s of the heap in use, %d blocks not freed", format_size(stats.peak), stats.blocks)
     process.current, process.ended = None, pe
     pe.let_go()
 
@@ -340,6 +368,7 @@ def global_exit(status: int = 0) -> NoReturn:
         raise ArgumentError(f"global_exit({status!r}): the status is an integer", pe=me) from None
     sys.stdout.flush()
     sys.stderr.flush()
+    log.info("global_exit(%d)", code)
     if pe is None:
         sys.exit(code)
     pe.world.abort(code)

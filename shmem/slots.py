@@ -54,6 +54,11 @@ class Slots:
             for team in teams:
                 del self._used[team.slot]
 
+    def teams(self) -> list[Membership]:
+        """The live teams, in the order of their slots."""
+        with self._lock:
+            return [team or Membership(slot) for slot, team in sorted(self._used.items())]
+
     def live(self, team: Membership) -> bool:
         """Whether that team exists: it was made here and not destroyed."""
         return team.slot in (WORLD, SHARED) or (team.slot != NOBODY and self._used.get(team.slot) == team)

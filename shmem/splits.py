@@ -12,7 +12,7 @@ import itertools
 import operator
 from collections.abc import Callable, Mapping, Sequence
 
-from . import contexts
+from . import contexts, log
 from .barriers import agree, arrive, meet, members_of
 from .errors import TeamError
 from .fabric.interface import Members, Status
@@ -73,12 +73,18 @@ def team_from_pes(pes: Sequence[int], *, timeout: float | None = None) -> Team:
     Collective over all PEs, with equal lists. Returns TEAM_INVALID at a PE that is not listed. Raises on every PE
     TeamError (no PE, a PE that does not exist, one twice, no slot left), SymmetryError, ShmemTimeout, PeerDied.
     """
-    listed = list(pes)
+    try:
+        listed = list(pes)
+    except TypeError:
+        listed = None
 
     def given() -> Lists:
+        if listed is None:
+            raise TeamError(f"pes={pes!r}: must be a list of PEs")
         return [tuple(_of(TEAM_WORLD.pes, _index(pe, "a PE")) for pe in listed)]
 
-    return _split(TEAM_WORLD, f"team_from_pes([{', '.join(map(_text, listed))}])", given, [None], timeout)[0]
+    text = _text(pes) if listed is None else f"[{', '.join(map(_text, listed))}]"
+    return _split(TEAM_WORLD, f"team_from_pes({text})", given, [None], timeout)[0]
 
 
 def team_destroy(team: Team, *, timeout: float | None = None) -> None:
@@ -99,6 +105,7 @@ def team_destroy(team: Team, *, timeout: float | None = None) -> None:
     meet(pe, members, 0, f"team_destroy({team!r})", timeout)
     contexts.end(pe, [one for one in pe.contexts if one.team == team])
     pe.slots.give_back([made])
+    log.debug("team_destroy: team %d of PEs %s", made.slot, ", ".join(map(str, made.pes)))
 
 
 def _split(
@@ -120,7 +127,9 @@ def _split(
             raise problem
         taken = _take(pe, members, lists, sizes, turn, call, timeout)
         if taken is not None:
-            return [Team._of(team) for team in taken] or [TEAM_INVALID for _ in configs]
+            made = [Team._of(team) for team in taken] or [TEAM_INVALID for _ in configs]
+            log.debug("%s: %s", call, ", ".join(map(repr, made)))
+            return made
     raise AssertionError("never: the loop ends by returning")
 
 
@@ -152,8 +161,8 @@ def _take(
 def _strided(pes: tuple[int, ...], start: int, stride: int, size: int | None) -> tuple[int, ...]:
     first, step = _index(start, "start"), _index(stride, "stride")
     if size is None:
-        end = len(pes) if step > 0 else -1
-        count = len(range(first, end, step)) if step else 1
+        left = len(pes) - first if step > 0 else first + 1
+        count = -(-left // abs(step)) if step else 1
     else:
         count = _index(size, "size")
     if not 1 <= count <= len(pes):
@@ -198,4 +207,7 @@ def _text(value: object) -> str:
     """An argument in the text of a call: equal where the arguments mean the same."""
     if isinstance(value, Mapping):
         return f"{{{', '.join(f'{key}: {_text(value[key])}' for key in sorted(value, key=str))}}}"
-    return str(operator.index(value)) if hasattr(value, "__index__") else repr(value)
+    try:
+        return str(operator.index(value))  # type: ignore[arg-type]
+    except TypeError:
+        return repr(value)

@@ -11,16 +11,17 @@ import time
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from . import log
 from .errors import StateError
 from .fabric.interface import Job, Status
-from .runtime import PE, current
+from .runtime import PE, Local, current
 from .waiting import deadline, raise_busy, raise_dead, raise_timeout, until
 
 if TYPE_CHECKING:
     from .batch import Batch
 
 
-class Event:
+class Event(Local):
     """The end of one batch on a stream."""
 
     def __init__(self, pe: PE, batch: Batch, job: Job, limit: float, q: int) -> None:
@@ -68,7 +69,7 @@ class Event:
             raise StateError("the batch was not run: an earlier one on its stream had failed", pe=self._pe.me)
 
 
-class Stream:
+class Stream(Local):
     """An ordered queue of batches, run while the program goes on. Ours.
 
     Local: every PE has its own streams. A context manager: leaving the block waits for what was launched and closes
@@ -81,6 +82,7 @@ class Stream:
         self._events: list[Event] = []  # not known to be done: they keep their batches alive
         self._closed = False
         self._pe.streams.append(self)
+        log.debug("stream opened, %d open now", len(self._pe.streams))
 
     def launch(self, batch: Batch, q: int, timeout: float | None) -> Event:
         """Adds a batch; use `Batch.launch`. Raises StateError once closed."""
@@ -123,6 +125,7 @@ class Stream:
         if self in self._pe.streams:
             self._executor.close()
             self._pe.streams.remove(self)
+            log.debug("stream closed, %d open now", len(self._pe.streams))
 
     def in_flight(self) -> list[tuple[Batch, int]]:
         """The batches that have not ended, and the queue of each."""

@@ -7,14 +7,14 @@ shape, taken as one row of elements, or 1-D views with any step, whose strides m
 
 from __future__ import annotations
 
-import operator
-
 import numpy as np
 
-from .errors import ArgumentError, DtypeError, LayoutError, SizeMismatch
+from .errors import LayoutError, SizeMismatch
+from .front import fronted
+from .plain import whole_number
 from .rma import get_checked, put_checked
 from .runtime import PE, current
-from .views import Array, check_array
+from .views import Array, check_array, check_target
 
 
 def _row(pe: PE, value: object, name: str) -> Array:
@@ -30,22 +30,12 @@ def _row(pe: PE, value: object, name: str) -> Array:
     return array
 
 
-def _number(pe: PE, value: object, name: str, least: int) -> int:
-    try:
-        number = operator.index(value)  # type: ignore[arg-type]
-    except TypeError:
-        raise DtypeError(f"{name} is {value!r}: an integer is needed", pe=pe.me) from None
-    if number < least:
-        raise ArgumentError(f"{name} is {number}: must be at least {least}", pe=pe.me)
-    return number
-
-
 def _elements(
     target: object, source: object, tst: object, sst: object, size: object
 ) -> tuple[Array, Array, object]:  # fmt: skip
     pe = current()
     to, what = _row(pe, target, "target"), _row(pe, source, "source")
-    to, what = to[:: _number(pe, tst, "tst", 1)], what[:: _number(pe, sst, "sst", 1)]
+    to, what = to[:: whole_number(tst, "tst", pe.me, 1)], what[:: whole_number(sst, "sst", pe.me, 1)]
     return to, what, min(len(to), len(what)) if size is None else size
 
 
@@ -64,19 +54,25 @@ def _blocks(pe: PE, row: Array, name: str, stride: int, bsize: int, nblocks: int
     return np.lib.stride_tricks.sliding_window_view(raw, bsize, writeable=True)[::stride].view(row.dtype)
 
 
+def _stepped(blocks: Array) -> bool:
+    """Whether the elements of the blocks lie apart, so that one record moves only one element of each."""
+    return blocks.ndim == 2 and blocks.strides[1] != blocks.itemsize
+
+
 def _all_blocks(
     target: object, source: object, tst: object, sst: object, bsize: object, nblocks: object
 ) -> tuple[Array, Array]:
     pe = current()
-    size, n = _number(pe, bsize, "bsize", 0), _number(pe, nblocks, "nblocks", 0)
+    size, n = whole_number(bsize, "bsize", pe.me, 0), whole_number(nblocks, "nblocks", pe.me, 0)
     least = max(1, size)  # blocks may not overlap
-    to, from_ = _number(pe, tst, "tst", least), _number(pe, sst, "sst", least)
+    to, from_ = whole_number(tst, "tst", pe.me, least), whole_number(sst, "sst", pe.me, least)
     return (
         _blocks(pe, _row(pe, target, "target"), "target", to, size, n),
         _blocks(pe, _row(pe, source, "source"), "source", from_, size, n),
     )
 
 
+@fronted
 def iput(
     target: Array, source: Array, pe: int, tst: int = 1, sst: int = 1, size: int | None = None, ctx: object = None
 ) -> None:
@@ -90,6 +86,7 @@ def iput(
     put_checked(to, what, pe, n, ctx)
 
 
+@fronted
 def iget(
     target: Array, source: Array, pe: int, tst: int = 1, sst: int = 1, size: int | None = None, ctx: object = None
 ) -> None:
@@ -111,7 +108,9 @@ def ibput(
     bsize, a negative number), SizeMismatch where a block reaches beyond its array. OpenSHMEM 1.6, 9.6 (shmem_ibput).
     """
     to, what = _all_blocks(target, source, tst, sst, bsize, nblocks)
-    put_checked(to, what, pe, None, ctx)
+    packed = what.copy() if _stepped(to) or _stepped(what) else what
+    for part, values in zip(to.T, packed.T, strict=True) if _stepped(to) else [(to, packed)]:
+        put_checked(part, values, pe, None, ctx)
 
 
 def ibget(
@@ -122,4 +121,11 @@ def ibget(
     source: symmetric. Otherwise as `ibput`. On return: the data are in target. OpenSHMEM 1.6, 9.6 (shmem_ibget).
     """
     to, what = _all_blocks(target, source, tst, sst, bsize, nblocks)
-    get_checked(to, what, pe, None, ctx)
+    if not _stepped(to) and not _stepped(what):
+        get_checked(to, what, pe, None, ctx)
+        return
+    check_target(to, "target", current().me)
+    packed = np.empty(to.shape, to.dtype)
+    for part, values in zip(packed.T, what.T, strict=True) if _stepped(what) else [(packed, what)]:
+        get_checked(part, values, pe, None, ctx)
+    to[...] = packed

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from . import runtime
-from .errors import TeamError
+from .errors import DtypeError, TeamError
 from .slots import NOBODY, SHARED, WORLD, Membership
 from .views import Array
 
@@ -30,7 +30,7 @@ class Team:
     `Team(team)` is another handle of the same team, `Team()` one of none. Handles are equal if they stand for the same
     team; those of a destroyed team equal TEAM_INVALID and are false. They mean nothing to other PEs. As a context
     manager it destroys the team, unless that is predefined or the block raised (destroying is collective). Raises
-    TypeError for what is no team. shmem4py.
+    DtypeError for what is no team. shmem4py.
     """
 
     __slots__ = ("_made",)
@@ -38,7 +38,7 @@ class Team:
 
     def __init__(self, team: Team | None = None) -> None:
         if team is not None and not isinstance(team, Team):
-            raise TypeError(f"{team!r} is not a team")
+            raise DtypeError(f"{team!r} is not a team", pe=_asking())
         self._made = _INVALID if team is None else team._made
 
     @classmethod
@@ -137,8 +137,20 @@ class Team:
         """
         from .splits import team_split_strided
 
-        merged = {**(config or {}), **kwargs}
+        merged = {**(config or {}), **kwargs} if config is None or isinstance(config, Mapping) else config
         return team_split_strided(self, start, stride, size, merged, timeout=timeout)
+
+    def split_2d(
+        self, xrange: int, xconfig: Mapping[str, int] | None = None, yconfig: Mapping[str, int] | None = None,
+        *, timeout: float | None = None,
+    ) -> tuple[Team, Team]:  # fmt: skip
+        """The row and the column of this PE where the team is laid out in rows of `xrange`: (row, column).
+
+        Collective over this team. As `team_split_2d`. OpenSHMEM 1.6, 9.4 (shmem_team_split_2d).
+        """
+        from .splits import team_split_2d
+
+        return team_split_2d(self, xrange, xconfig, yconfig, timeout=timeout)
 
     def create_ctx(self, options: int = 0) -> Ctx:
         """A new context on which PE numbers are those of this team. As `team_create_ctx`.

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .errors import ArgumentError, DtypeError, FreedBlock, LayoutError, NotSymmetric, SizeMismatch
+from .plain import array_of
 from .records import STRIDE_MAX, Kind, kind_of
 
 if TYPE_CHECKING:
@@ -197,12 +198,18 @@ def count(size: object, source: Array, target: Array, me: int) -> int:
 
 def whole_numbers(values: object, n: int | None, name: str, pe: PE) -> npt.NDArray[np.int64]:
     """Integers as int64 [n]; raises DtypeError for other numbers, SizeMismatch for another length or beyond int64."""
-    array = np.asarray(values)
-    if array.dtype.kind not in "iu" and array.size:
-        raise DtypeError(f"{name} must be integers, not {array.dtype}", pe=pe.me)
+    array = integers(values, name, pe)
     if array.ndim != 1 or (n is not None and len(array) != n):
         many = "a row of numbers" if n is None else f"one number for each of {n} blocks"
         raise SizeMismatch(f"{name} must be {many}, not of shape {list(array.shape)}", pe=pe.me)
+    return array
+
+
+def integers(values: object, name: str, pe: PE) -> npt.NDArray[np.int64]:
+    """Integers as int64, of any shape; raises DtypeError for other numbers, SizeMismatch beyond int64."""
+    array = array_of(values, name, pe.me)
+    if array.dtype.kind not in "iu" and array.size:
+        raise DtypeError(f"{name} must be integers, not {array.dtype}", pe=pe.me)
     if array.dtype == np.uint64 and array.max(initial=0) > np.iinfo(np.int64).max:
         raise SizeMismatch(f"{name} reaches beyond any array", pe=pe.me)
     return array.astype(np.int64, copy=False)

@@ -6,6 +6,7 @@ is the call's own `timeout=`, else `SHMEMU_TIMEOUT_S`. Waits on single words (`w
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Callable, Collection
@@ -23,6 +24,7 @@ from .runtime import PE, current
 from .views import scalar_bits, word_at
 
 NOTICE_S = 10.0
+FOREVER_S = 1e300  # an integer above this may be too large for a float
 HOW = "its process ended without finalize"
 SYMBOL = {CMP.EQ: "==", CMP.NE: "!=", CMP.GT: ">", CMP.LE: "<=", CMP.LT: "<", CMP.GE: ">="}
 
@@ -87,7 +89,7 @@ def deadline(pe: PE, timeout: float | None) -> float:
     limit = pe.settings.timeout_s if timeout is None else timeout
     if not isinstance(limit, (int, float, np.integer, np.floating)) or not limit >= 0:
         raise ArgumentError(f"timeout={timeout!r}: must be a number of seconds from 0 up", pe=pe.me)
-    return float(limit)
+    return math.inf if limit > FOREVER_S else float(limit)
 
 
 def raise_timeout(pe: PE, awaited: str, seen: object, waited_s: float) -> NoReturn:

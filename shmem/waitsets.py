@@ -16,6 +16,7 @@ import numpy.typing as npt
 from .enums import comparison
 from .errors import SizeMismatch
 from .fabric.interface import Status
+from .plain import array_of
 from .records import CONDITION, Conditions
 from .runtime import PE, current
 from .views import Array, check_array, many_bits, scalar_bits, words_at
@@ -103,7 +104,7 @@ def _short(values: object) -> str:
 def _included(pe: PE, status: object, n: int) -> npt.NDArray[np.intp]:
     if status is None:
         return np.arange(n)
-    mask = np.asarray(status)
+    mask = array_of(status, "status", pe.me)
     if mask.shape != (n,) or (n and mask.dtype.kind not in "iub"):
         given = f"{mask.dtype} {list(mask.shape)}"
         raise SizeMismatch(f"status must be {n} integers, nonzero = excluded, not {given}", pe=pe.me)

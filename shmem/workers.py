@@ -22,6 +22,7 @@ from .waiting import deadline
 
 T = TypeVar("T")
 STOP_S = 1.0  # how long `workers` waits for the others after a signal
+WORKERS_MAX = 4096
 
 
 class _Stop(BaseException):
@@ -119,13 +120,15 @@ def workers(n: int, fn: Callable[[int], T]) -> list[T]:
     On return: every worker has ended. If some raised, the exception of the first that failed on its own (by number) is
     raised; the others get StateError from `worker_barrier`. What a signal handler raises meanwhile (KeyboardInterrupt)
     ends the workers where they are and is raised: those that neither run Python nor wait in a call of shmem may go on
-    in the background. Raises ArgumentError for an n that is no integer from 1 up and an fn that can't be called.
+    in the background. Raises ArgumentError for an n that is no integer from 1 to 4096 and an fn that can't be called.
     """
     pe = current()
     try:
         number = operator.index(n)
     except TypeError:
         number = 0
+    if number > WORKERS_MAX:
+        raise ArgumentError(f"workers({n}, ...): at most {WORKERS_MAX}", pe=pe.me)
     if number < 1:
         raise ArgumentError(f"workers({n!r}, ...): an integer is needed, and at least one", pe=pe.me)
     if not callable(fn):

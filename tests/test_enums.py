@@ -56,6 +56,7 @@ def test_amo_op_takes_nothing_else(wrong):
 def test_version():
     assert (enums.MAJOR_VERSION, enums.MINOR_VERSION) == (1, 6)
     assert enums.VENDOR_STRING == "shmemu"
+    assert len(enums.VENDOR_STRING) < enums.MAX_NAME_LEN == 256
 
 
 @pytest.mark.parametrize("member", CMP)

@@ -189,3 +189,36 @@ def test_global_exit_ends_all_pes_with_its_status(tmp_path: Path, launcher: str)
     assert job.code == 7, job.text
     assert "PE 2 leaves" in job.text
     assert (job.left, left_in_shm(job)) == ([], [])
+
+
+EXIT = "sys.exit('no such file\\nat all')"
+TEXTS = {
+    "sys.exit": f"import sys\nimport shmem\nif shmem.my_pe() == 1: {EXIT}\nshmem.barrier_all()",
+    "before init": f"import sys\nimport shmem\nif shmem.failure.rank_text() == 'PE 1': {EXIT}\nshmem.init()",
+}
+
+
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+@pytest.mark.parametrize("where", TEXTS)
+def test_the_text_of_an_exit_names_the_pe(tmp_path: Path, where: str, launcher: str) -> None:
+    program = tmp_path / "exits.py"
+    program.write_text(TEXTS[where])
+    job = run_job(2, launcher, tmp_path, str(program))
+    assert job.code == 1
+    lines = job.text.splitlines()
+    assert "PE 1: no such file" in lines
+    assert "PE 1: at all" in lines
+    assert "no such file" not in lines
+    assert "at all" not in lines
+
+
+def test_an_exit_that_is_caught_has_its_text(tmp_path: Path) -> None:
+    program = tmp_path / "catches.py"
+    program.write_text(
+        "import sys\nimport shmem\n"
+        "for status in ('text', 3, None, ('a',)):\n"
+        "    try: sys.exit(status)\n"
+        "    except SystemExit as error: assert error.code == status and f'{error.code!r}' == repr(status)\n"
+    )
+    job = run_job(2, "mpiexec", tmp_path, str(program))
+    assert (job.code, job.text) == (0, "")

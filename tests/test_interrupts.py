@@ -35,7 +35,7 @@ def batch(value):
 
 waits = {
     "front": lambda value: shmem.wait_until(word, shmem.CMP_EQ, value),
-    "python": lambda value: shmem.wait_until(word, "==", value, timeout=5),
+    "python": lambda value: shmem.wait_until.__self__.function(word, "==", value, timeout=5),
     "batch": batch,
     "lines": lambda value: shmem.poll_lines(lines, shmem.LL, value, 8, timeout=5),
 }

@@ -158,3 +158,10 @@ def test_a_default_heap_is_halved_until_it_fits_with_one_warning(
 def test_importing_shmem_starts_nothing() -> None:
     code = "import sys, shmem; assert not shmem.initialized(); assert 'mpi4py.MPI' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ, "PYTHONPATH": str(REPOSITORY)})
+
+
+@pytest.mark.parametrize("size", ["2**50", "2**64"])
+def test_a_heap_that_no_memory_holds_is_refused(size: str) -> None:
+    program = f"import shmem\ntry: shmem.init({size})\nexcept shmem.HeapExhausted as error: print(error.asked >= 2**50)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout == "True\n", done.stderr

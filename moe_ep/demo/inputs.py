@@ -83,6 +83,18 @@ class Job:
         return cls(shape=shape, text=(folder / "text.bin").read_bytes(), trace=trace, **settings)
 
 
+def _dividing(experts: int, pes: int) -> str:
+    """The nearest numbers of PEs and of experts, one below and one above, that can be divided."""
+    ranks = [n for n in range(1, MAX_RANKS + 1) if experts % n == 0 and experts // n <= MAX_LOCAL_EXPERTS]
+    fewer, more = [n for n in ranks if n < pes][-1:], [n for n in ranks if n > pes][:1]
+    least = experts // pes * pes
+    others = [n for n in (least, least + pes) if 1 <= n <= MAX_EXPERTS]
+    ways = {"-n": [*fewer, *more], "--experts": others}
+    return "try " + ", or ".join(
+        f"{name} {' or '.join(map(str, numbers))}" for name, numbers in ways.items() if numbers
+    )
+
+
 def prepare(
     pes: int,
     text: Path | None,
@@ -104,7 +116,7 @@ def prepare(
     if tokens is not None:
         _whole("--tokens", tokens, 1, MAX_TOKENS)
     if experts % pes:
-        raise BadInput(f"{experts} experts can't be divided evenly among {pes} PEs")
+        raise BadInput(f"{experts} experts can't be divided evenly among {pes} PEs: {_dividing(experts, pes)}")
     if experts // pes > MAX_LOCAL_EXPERTS:
         raise BadInput(f"{experts} experts on {pes} PEs are more than {MAX_LOCAL_EXPERTS} on each")
     if routing is None:

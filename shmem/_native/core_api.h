@@ -127,6 +127,11 @@ void sm_exit_arm(sm_pe *p, uint64_t call, int64_t timeout_ns);
 void sm_exit_state(int state);
 void sm_exit_say(const char *text);                          /* on stderr, if all ends well */
 
+/* Says `notice` on stderr after so long, and after `end_ns` says `end` and ends the process with exit code 1, unless called
+ * off by sm_unwatch. See watchdog.c. 0, or -1: nobody watches. */
+int sm_watch(const char *notice, int64_t notice_ns, const char *end, int64_t end_ns);
+void sm_unwatch(void);
+
 /* Lets that handler finalize MPI where mpi4py would do so before it: see finalize.c. The path of mpi4py's module, as it
  * was loaded, and the addresses of MPI_Finalize and Py_IsInitialized. Returns how many of the module's entries for
  * MPI_Finalize it changed. */

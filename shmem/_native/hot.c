@@ -1,7 +1,7 @@
-/* The thin front of the hot calls: a dozen builtins that check the common case in C (plain contiguous arrays of one dtype,
+/* The thin front of the hot calls: builtins that check the common case in C (plain contiguous arrays of one dtype,
  * a live target, a PE number in range) and do it. Everything else, every error included, goes to the Python function of
- * the same name, which is the specification: `front(name, function)` makes a builtin whose self is that function and
- * whose docstring and signature are its own. Unbound (before init, on other fabrics, while traced) all calls go there. */
+ * the same name, which is the specification: `front` makes a builtin whose self knows that function and whose docstring
+ * and signature are its own. Unbound (before init, on other fabrics, while traced) all calls go there. */
 #define Py_LIMITED_API 0x030A0000
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -17,29 +17,10 @@
 static sm_pe *me;                           /* NULL: unbound */
 static PyObject *cmp_type, *signal_type;
 static uint64_t barrier_call, sync_call;    /* fingerprints of barrier_all and sync_all, 0 where not checked */
+static int one_host;                        /* loads and stores may reach every PE */
 
 typedef struct { uint64_t off, bytes; PyArrayObject *array; } place;
 
-static PyObject *fall_back(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names) {
-    PyObject *tuple = PyTuple_New(n), *dict = NULL, *result = NULL;
-    if (!tuple) return NULL;
-    for (Py_ssize_t i = 0; i < n; i++) {
-        Py_INCREF(args[i]);
-        PyTuple_SetItem(tuple, i, args[i]);
-    }
-    if (names) {
-        dict = PyDict_New();
-        for (Py_ssize_t i = 0; dict && i < PyTuple_Size(names); i++)
-            if (PyDict_SetItem(dict, PyTuple_GetItem(names, i), args[n + i])) goto done;
-    }
-    result = PyObject_Call(self, tuple, dict);
-done:
-    Py_DECREF(tuple);
-    Py_XDECREF(dict);
-    return result;
-}
-
-#define PLAIN(count) (me && !names && n == (count) && !me->any_dead)
 #define RELEASED(call)                      /* without the GIL; another thread may finalize meanwhile and unbind */ \
     do {                                    \
         sm_pe *p = me;                      \
@@ -47,7 +28,8 @@ done:
         call;                               \
         Py_END_ALLOW_THREADS                \
     } while (0)
-#define PYTHON return fall_back(self, args, n, names)
+
+#include "arguments.h"
 
 static int contiguous(PyObject *o) {
     return PyArray_CheckExact(o) && PyArray_IS_C_CONTIGUOUS((PyArrayObject *)o) && PyArray_NBYTES((PyArrayObject *)o) > 0;
@@ -60,15 +42,6 @@ static int symmetric(PyObject *o, place *at) {
     at->bytes = (uint64_t)PyArray_NBYTES(at->array);
     at->off = (uint64_t)((char *)PyArray_DATA(at->array) - me->base);
     return sm_is_live(me, at->off, at->bytes);
-}
-
-static int pe_number(PyObject *o, int *pe) {
-    if (!PyLong_CheckExact(o)) return 0;
-    int overflow;
-    long v = PyLong_AsLongAndOverflow(o, &overflow);
-    if (overflow || v < 0 || v >= me->n || !me->heap[v]) return 0;
-    *pe = (int)v;
-    return 1;
 }
 
 /* One aligned element of a 32- or 64-bit number type in native byte order; its kind, or -1. */
@@ -85,33 +58,6 @@ static int word_kind(const place *at) {
     }
 }
 
-/* The bits of a Python number as that kind; 0 where Python has to decide (other types, out of range). */
-static int bits_of(PyObject *o, int kind, uint64_t *bits) {
-    if (kind == SM_F32 || kind == SM_F64) {
-        if (!PyFloat_CheckExact(o)) return 0;
-        double d = PyFloat_AsDouble(o);
-        float f = (float)d;
-        *bits = 0;
-        if (kind == SM_F64) memcpy(bits, &d, 8);
-        else memcpy(bits, &f, 4);
-        return 1;
-    }
-    if (!PyLong_CheckExact(o)) return 0;
-    int overflow;
-    long long v = PyLong_AsLongLongAndOverflow(o, &overflow);
-    if (kind == SM_U64 && overflow > 0) {
-        *bits = PyLong_AsUnsignedLongLong(o);
-        if (!PyErr_Occurred()) return 1;
-        PyErr_Clear();
-        return 0;
-    }
-    if (overflow || (kind == SM_U64 && v < 0) || (kind == SM_U32 && (v < 0 || v > UINT32_MAX)) ||
-        (kind == SM_I32 && (v < INT32_MIN || v > INT32_MAX)))
-        return 0;
-    *bits = (uint64_t)v;
-    return 1;
-}
-
 static PyObject *number(uint64_t bits, int kind) {
     float f;
     double d;
@@ -125,25 +71,28 @@ static PyObject *number(uint64_t bits, int kind) {
     }
 }
 
-static int enum_value(PyObject *o, PyObject *type, int *value) {
-    if ((PyObject *)Py_TYPE(o) != type) return 0;
-    *value = (int)PyLong_AsLong(o);
-    return 1;
-}
-
-#define ARGS PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names
-
 /* What the default context has sent since its last quiet, see sm_pending. */
 #define POSTED me->posted[0]++
 
-static PyObject *hot_put(ARGS) {
+/* Bytes of a transfer of `size` elements, by default all of `from`; 0 where Python has to decide. */
+static uint64_t extent(PyArrayObject *from, PyArrayObject *to, PyObject *size) {
+    uint64_t all = (uint64_t)PyArray_NBYTES(from), item = (uint64_t)PyArray_ITEMSIZE(from);
+    int64_t v;
+    if (size) {
+        if (!above_0(size, &v) || (uint64_t)v > all / item) return 0;
+        all = (uint64_t)v * item;
+    }
+    return PyArray_DESCR(from) == PyArray_DESCR(to) && all <= (uint64_t)PyArray_NBYTES(to) ? all : 0;
+}
+
+static PyObject *hot_put(ARGS) {            /* (target, source, pe, size) */
     place to;
     int pe;
-    if (!PLAIN(3) || !symmetric(args[0], &to) || !contiguous(args[1]) || !pe_number(args[2], &pe)) PYTHON;
-    PyArrayObject *from = (PyArrayObject *)args[1];
-    uint64_t bytes = (uint64_t)PyArray_NBYTES(from);
-    if (PyArray_DESCR(from) != PyArray_DESCR(to.array) || bytes > to.bytes) PYTHON;
-    if (!PyArray_ISWRITEABLE(to.array)) PYTHON;
+    uint64_t bytes;
+    TAKE(3, 4);
+    if (!symmetric(a[0], &to) || !contiguous(a[1]) || !pe_number(a[2], &pe)) PYTHON;
+    PyArrayObject *from = (PyArrayObject *)a[1];
+    if (!(bytes = extent(from, to.array, OPTION(3))) || !PyArray_ISWRITEABLE(to.array)) PYTHON;
     POSTED;
     if (bytes < RELEASE_BYTES) {
         sm_put(me, pe, to.off, PyArray_DATA(from), bytes);
@@ -155,21 +104,34 @@ static PyObject *hot_put(ARGS) {
 }
 
 #include "many.h"
+#include "steps.h"
 
-static PyObject *get(ARGS, int posted) {
+static PyObject *hot_ptr(ARGS) {            /* (target, pe) */
+    place at;
+    int pe;
+    TAKE(2, 2);
+    if (!one_host || !symmetric(a[0], &at) || !pe_number(a[1], &pe)) PYTHON;
+    PyArray_Descr *type = PyArray_DESCR(at.array);
+    Py_INCREF(type);
+    sm_set_viewed(me, pe);
+    return PyArray_NewFromDescr(&PyArray_Type, type, PyArray_NDIM(at.array), PyArray_DIMS(at.array), NULL,
+                                me->heap[pe] + at.off, NPY_ARRAY_WRITEABLE, NULL);
+}
+
+static PyObject *get(ARGS, int posted) {    /* (target, source, pe, size) */
     place from;
     int pe;
-    if (!PLAIN(3) || !symmetric(args[1], &from) || !contiguous(args[0]) || !pe_number(args[2], &pe)) PYTHON;
-    PyArrayObject *to = (PyArrayObject *)args[0];
-    if (PyArray_DESCR(to) != PyArray_DESCR(from.array) || from.bytes > (uint64_t)PyArray_NBYTES(to) ||
-        !PyArray_ISWRITEABLE(to))
-        PYTHON;
+    uint64_t bytes;
+    TAKE(3, 4);
+    if (!symmetric(a[1], &from) || !contiguous(a[0]) || !pe_number(a[2], &pe)) PYTHON;
+    PyArrayObject *to = (PyArrayObject *)a[0];
+    if (!(bytes = extent(from.array, to, OPTION(3))) || !PyArray_ISWRITEABLE(to)) PYTHON;
     me->posted[0] += posted;
     void *dst = PyArray_DATA(to);
-    if (from.bytes < RELEASE_BYTES) {
-        sm_get(me, pe, dst, from.off, from.bytes);
+    if (bytes < RELEASE_BYTES) {
+        sm_get(me, pe, dst, from.off, bytes);
     } else {
-        RELEASED(sm_get(p, pe, dst, from.off, from.bytes));
+        RELEASED(sm_get(p, pe, dst, from.off, bytes));
     }
     Py_RETURN_NONE;
 }
@@ -181,8 +143,9 @@ static PyObject *hot_p(ARGS) {
     place to;
     int pe, kind;
     uint64_t bits;
-    if (!PLAIN(3) || !symmetric(args[0], &to) || !pe_number(args[2], &pe)) PYTHON;
-    if ((kind = word_kind(&to)) < 0 || !bits_of(args[1], kind, &bits) || !PyArray_ISWRITEABLE(to.array)) PYTHON;
+    TAKE(3, 3);
+    if (!symmetric(a[0], &to) || !pe_number(a[2], &pe)) PYTHON;
+    if ((kind = word_kind(&to)) < 0 || !bits_of(a[1], kind, &bits) || !PyArray_ISWRITEABLE(to.array)) PYTHON;
     POSTED;
     sm_put(me, pe, to.off, &bits, to.bytes);
     Py_RETURN_NONE;
@@ -192,7 +155,8 @@ static PyObject *hot_g(ARGS) {
     place from;
     int pe;
     uint64_t bits;
-    if (!PLAIN(2) || !symmetric(args[0], &from) || !pe_number(args[1], &pe)) PYTHON;
+    TAKE(2, 2);
+    if (!symmetric(a[0], &from) || !pe_number(a[1], &pe)) PYTHON;
     if (word_kind(&from) < 0) PYTHON;
     sm_get(me, pe, &bits, from.off, from.bytes);
     return PyArray_Scalar(&bits, PyArray_DESCR(from.array), NULL);
@@ -205,13 +169,14 @@ static PyObject *amo(ARGS, int op, int values, int answer) {
     place to;
     int pe, kind, at = answer == STORED;
     uint64_t value = 1, cond = 0;
-    if (!PLAIN(2 + values + at) || !symmetric(args[at], &to) || !pe_number(args[at + 1 + values], &pe)) PYTHON;
+    TAKE(2 + values + at, 2 + values + at);
+    if (!symmetric(a[at], &to) || !pe_number(a[at + 1 + values], &pe)) PYTHON;
     if ((kind = word_kind(&to)) < 0 || (op != SM_AMO_FETCH && !PyArray_ISWRITEABLE(to.array))) PYTHON;
     if (kind >= SM_F32 && op != SM_AMO_FETCH && op != SM_AMO_SET && op != SM_AMO_SWAP) PYTHON;
-    if (values && !bits_of(args[at + values], kind, &value)) PYTHON;
-    if (values == 2 && !bits_of(args[at + 1], kind, &cond)) PYTHON;
-    PyArrayObject *fetch = (PyArrayObject *)args[0];
-    if (at && (!contiguous(args[0]) || PyArray_DESCR(fetch) != PyArray_DESCR(to.array) || PyArray_SIZE(fetch) != 1 ||
+    if (values && !bits_of(a[at + values], kind, &value)) PYTHON;
+    if (values == 2 && !bits_of(a[at + 1], kind, &cond)) PYTHON;
+    PyArrayObject *fetch = (PyArrayObject *)a[0];
+    if (at && (!contiguous(a[0]) || PyArray_DESCR(fetch) != PyArray_DESCR(to.array) || PyArray_SIZE(fetch) != 1 ||
                !PyArray_ISWRITEABLE(fetch)))
         PYTHON;
     me->posted[0] += answer != RETURNED;
@@ -241,15 +206,15 @@ FETCHING(atomic_fetch_xor, SM_AMO_XOR, 1)
 
 static int signal_word(PyObject *o, place *at) { return symmetric(o, at) && word_kind(at) == SM_U64; }
 
-static PyObject *hot_put_signal(ARGS) {     /* (target, source, pe, signal, value, sigop) */
+static PyObject *hot_put_signal(ARGS) {     /* (target, source, pe, signal, value, sigop, size) */
     place to, sig;
     int pe, add;
-    uint64_t value;
-    if (!PLAIN(6) || !symmetric(args[0], &to) || !contiguous(args[1]) || !pe_number(args[2], &pe)) PYTHON;
-    if (!signal_word(args[3], &sig) || !bits_of(args[4], SM_U64, &value) || !enum_value(args[5], signal_type, &add)) PYTHON;
-    PyArrayObject *from = (PyArrayObject *)args[1];
-    uint64_t bytes = (uint64_t)PyArray_NBYTES(from);
-    if (PyArray_DESCR(from) != PyArray_DESCR(to.array) || bytes > to.bytes) PYTHON;
+    uint64_t value, bytes;
+    TAKE(6, 7);
+    if (!symmetric(a[0], &to) || !contiguous(a[1]) || !pe_number(a[2], &pe)) PYTHON;
+    if (!signal_word(a[3], &sig) || !bits_of(a[4], SM_U64, &value) || !signal_operation(a[5], &add)) PYTHON;
+    PyArrayObject *from = (PyArrayObject *)a[1];
+    if (!(bytes = extent(from, to.array, OPTION(6)))) PYTHON;
     if (sig.off < to.off + to.bytes && to.off < sig.off + 8) PYTHON;
     if (!PyArray_ISWRITEABLE(to.array) || !PyArray_ISWRITEABLE(sig.array)) PYTHON;
     const void *src = PyArray_DATA(from);
@@ -266,7 +231,8 @@ static PyObject *signal_update(ARGS, int op) {      /* (signal, value, pe) */
     place sig;
     int pe;
     uint64_t value;
-    if (!PLAIN(3) || !signal_word(args[0], &sig) || !bits_of(args[1], SM_U64, &value) || !pe_number(args[2], &pe)) PYTHON;
+    TAKE(3, 3);
+    if (!signal_word(a[0], &sig) || !bits_of(a[1], SM_U64, &value) || !pe_number(a[2], &pe)) PYTHON;
     POSTED;
     sm_amo(me, pe, sig.off, 8, op, value, 0);
     Py_RETURN_NONE;
@@ -277,40 +243,45 @@ static PyObject *hot_signal_add(ARGS) { return signal_update(self, args, n, name
 
 static PyObject *hot_signal_fetch(ARGS) {
     place sig;
-    if (!PLAIN(1) || !signal_word(args[0], &sig)) PYTHON;
+    TAKE(1, 1);
+    if (!signal_word(a[0], &sig)) PYTHON;
     return PyLong_FromUnsignedLongLong(sm_amo(me, me->me, sig.off, 8, SM_AMO_FETCH, 0, 0));
 }
 
-/* Waits up to one slice: a few looks with the GIL held (the word often is there), then without. */
-static int wait_word(const place *at, int kind, int cmp, uint64_t value) {
+/* A few looks with the GIL held (the word often is there), then up to one slice of time without. */
+static int wait_word(const place *at, int kind, int cmp, uint64_t value, int64_t slice_ns) {
     const char *word = me->base + at->off;
     for (int i = 0; i < 20; i++) {
         if (sm_test(word, kind, cmp, value)) return SM_OK;
         sm_pause();
     }
-    int status;
-    RELEASED(status = sm_wait(p, at->off, kind, cmp, value, SLICE_NS));
+    int status = SM_TIMEOUT;
+    if (slice_ns) RELEASED(status = sm_wait(p, at->off, kind, cmp, value, slice_ns));
     return status;
 }
 
-static PyObject *hot_signal_wait_until(ARGS) {      /* (signal, cmp, value) */
+static PyObject *hot_signal_wait_until(ARGS) {      /* (signal, cmp, value, timeout) */
     place sig;
     int cmp;
     uint64_t value;
-    if (!PLAIN(3) || !signal_word(args[0], &sig) || !enum_value(args[1], cmp_type, &cmp)) PYTHON;
-    if (!bits_of(args[2], SM_U64, &value)) PYTHON;
+    int64_t slice;
+    TAKE(3, 4);
+    if (!signal_word(a[0], &sig) || !comparison(a[1], &cmp) || !bits_of(a[2], SM_U64, &value)) PYTHON;
+    if ((slice = slice_of(OPTION(3))) < 0) PYTHON;
     sm_pe *p = me;
-    if (wait_word(&sig, SM_U64, cmp, value)) PYTHON;
+    if (wait_word(&sig, SM_U64, cmp, value, slice)) PYTHON;
     return PyLong_FromUnsignedLongLong(sm_amo(p, p->me, sig.off, 8, SM_AMO_FETCH, 0, 0));
 }
 
-static PyObject *hot_wait_until(ARGS) {             /* (ivar, cmp, value) */
+static PyObject *hot_wait_until(ARGS) {             /* (ivar, cmp, value, timeout) */
     place at;
     int cmp, kind;
     uint64_t value;
-    if (!PLAIN(3) || !symmetric(args[0], &at) || !enum_value(args[1], cmp_type, &cmp)) PYTHON;
-    if ((kind = word_kind(&at)) < 0 || kind >= SM_F32 || !bits_of(args[2], kind, &value)) PYTHON;
-    if (wait_word(&at, kind, cmp, value)) PYTHON;
+    int64_t slice;
+    TAKE(3, 4);
+    if (!symmetric(a[0], &at) || !comparison(a[1], &cmp) || (slice = slice_of(OPTION(3))) < 0) PYTHON;
+    if ((kind = word_kind(&at)) < 0 || kind >= SM_F32 || !bits_of(a[2], kind, &value)) PYTHON;
+    if (wait_word(&at, kind, cmp, value, slice)) PYTHON;
     Py_RETURN_NONE;
 }
 
@@ -318,26 +289,27 @@ static PyObject *hot_test(ARGS) {
     place at;
     int cmp, kind;
     uint64_t value;
-    if (!PLAIN(3) || !symmetric(args[0], &at) || !enum_value(args[1], cmp_type, &cmp)) PYTHON;
-    if ((kind = word_kind(&at)) < 0 || kind >= SM_F32 || !bits_of(args[2], kind, &value)) PYTHON;
+    TAKE(3, 3);
+    if (!symmetric(a[0], &at) || !comparison(a[1], &cmp)) PYTHON;
+    if ((kind = word_kind(&at)) < 0 || kind >= SM_F32 || !bits_of(a[2], kind, &value)) PYTHON;
     return PyBool_FromLong(sm_test(me->base + at.off, kind, cmp, value));
 }
 
 static PyObject *hot_fence(ARGS) {
-    if (!PLAIN(0)) PYTHON;
+    TAKE(0, 0);
     sm_fence(me);
     Py_RETURN_NONE;
 }
 
 static PyObject *hot_quiet(ARGS) {
-    if (!PLAIN(0)) PYTHON;
+    TAKE(0, 0);
     sm_complete(me, 0);
     Py_RETURN_NONE;
 }
 
 /* (): quiet and the barrier of all PEs, or fence and barrier; what is not done within a slice goes on in Python. */
 static PyObject *meet_all(ARGS, int complete, uint64_t call) {
-    if (!PLAIN(0)) PYTHON;
+    TAKE(0, 0);
     if (complete) sm_complete(me, 0);
     else sm_fence(me);
     int status;
@@ -354,7 +326,8 @@ static PyObject *hot_sync_all(ARGS) { return meet_all(self, args, n, names, 0, s
 #define COLLECTIVE(name, routine)                                               \
     static PyObject *hot_##name(ARGS) {                                         \
         int known;                                                              \
-        PyObject *result = replay(routine, args, n, names, &known);             \
+        TAKE(2 + (routine == BROADCAST), 3 + (routine == BROADCAST));           \
+        PyObject *result = replay(routine, a, OPTION(2 + (routine == BROADCAST)), &known); \
         if (!known) PYTHON;                                                     \
         return result;                                                          \
     }
@@ -376,7 +349,7 @@ COLLECTIVE(xor_reduce, XOR_REDUCE)
 static const struct { const char *name; PyObject *(*call)(ARGS); } fronts[] = {
     FRONT(put), FRONT(get), {"put_nbi", hot_put}, FRONT(get_nbi), FRONT(p), FRONT(g), FRONT(put_signal),
     {"put_signal_nbi", hot_put_signal}, FRONT(signal_set), FRONT(signal_add), FRONT(signal_fetch),
-    FRONT(put_many), FRONT(signal_wait_until), FRONT(wait_until), FRONT(test), FRONT(fence), FRONT(quiet),
+    FRONT(put_many), FRONT(iput), FRONT(iget), FRONT(ptr), FRONT(signal_wait_until), FRONT(wait_until), FRONT(test), FRONT(fence), FRONT(quiet),
     FRONT(barrier_all), FRONT(sync_all), FRONT(broadcast), FRONT(fcollect), FRONT(alltoall), FRONT(sum_reduce),
     FRONT(prod_reduce), FRONT(min_reduce), FRONT(max_reduce), FRONT(and_reduce), FRONT(or_reduce), FRONT(xor_reduce),
     FRONT(atomic_set), FRONT(atomic_add), FRONT(atomic_inc), FRONT(atomic_and), FRONT(atomic_or), FRONT(atomic_xor),
@@ -384,12 +357,14 @@ static const struct { const char *name; PyObject *(*call)(ARGS); } fronts[] = {
     BOTH(atomic_fetch_and), BOTH(atomic_fetch_or), BOTH(atomic_fetch_xor),
 };
 
-/* front(name, function, doc, module) -> builtin; one definition each lives as long as the process. */
+/* front(name, function, doc, module, parameters, needed, positional) -> builtin; lives as long as the process. */
 static PyObject *make_front(PyObject *module, PyObject *args) {
     (void)module;
     const char *name, *doc;
-    PyObject *function, *where;
-    if (!PyArg_ParseTuple(args, "sOsO", &name, &function, &doc, &where)) return NULL;
+    PyObject *function, *where, *parameters;
+    int needed, positional;
+    if (!PyArg_ParseTuple(args, "sOsOO!ii", &name, &function, &doc, &where, &PyTuple_Type, &parameters, &needed, &positional))
+        return NULL;
     for (size_t i = 0; i < sizeof fronts / sizeof *fronts; i++) {
         if (strcmp(fronts[i].name, name)) continue;
         PyMethodDef *def = PyMem_Calloc(1, sizeof *def);
@@ -400,7 +375,8 @@ static PyObject *make_front(PyObject *module, PyObject *args) {
         def->ml_meth = (PyCFunction)(void (*)(void))fronts[i].call;
         def->ml_flags = METH_FASTCALL | METH_KEYWORDS;
         def->ml_doc = text;
-        return PyCFunction_NewEx(def, function, where);
+        PyObject *self = self_of(function, parameters, needed, positional);
+        return self ? PyCFunction_NewEx(def, self, where) : NULL;
     }
     Py_RETURN_NONE;
 }
@@ -409,15 +385,15 @@ static PyObject *bind(PyObject *module, PyObject *args) {
     (void)module;
     unsigned long long address, barrier, sync;
     PyObject *cmp, *sig;
-    int isa;
-    if (!PyArg_ParseTuple(args, "KOOiKK", &address, &cmp, &sig, &isa, &barrier, &sync)) return NULL;
+    int isa, alone;
+    if (!PyArg_ParseTuple(args, "KOOiKKp", &address, &cmp, &sig, &isa, &barrier, &sync, &alone)) return NULL;
     Py_XDECREF(cmp_type);
     Py_XDECREF(signal_type);
     Py_INCREF(cmp);
     Py_INCREF(sig);
     cmp_type = cmp, signal_type = sig;
     sm_select_isa(isa);
-    barrier_call = barrier, sync_call = sync;
+    barrier_call = barrier, sync_call = sync, one_host = alone;
     forget_plans();
     me = (sm_pe *)(uintptr_t)address;
     Py_RETURN_NONE;
@@ -448,8 +424,10 @@ static PyObject *data_address(PyObject *module, PyObject *o) {
 }
 
 static PyMethodDef methods[] = {
-    {"front", make_front, METH_VARARGS, "front(name, function, doc, module) -> builtin, or None if there is none"},
-    {"bind", bind, METH_VARARGS, "bind(address of sm_pe or 0, comparison type, signal type, isa, barrier_all's and sync_all's fingerprints)"},
+    {"front", make_front, METH_VARARGS,
+     "front(name, function, doc, module, parameters, needed, positional) -> builtin, or None if there is none"},
+    {"bind", bind, METH_VARARGS,
+     "bind(address of sm_pe or 0, comparison type, signal type, isa, barrier_all's and sync_all's fingerprints, one host)"},
     {"learn", learn, METH_VARARGS, "learn(routine, target, source, root, size, plan, address, address, n): records to replay"},
     {"run_at", run_records, METH_VARARGS, "run_at(pe, queue, address, n, done, timeout_ns, address for done or 0) -> (status, done)"},
     {"address", data_address, METH_O, "address of an array's first element"},

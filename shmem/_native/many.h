@@ -20,21 +20,21 @@ static PyObject *hot_put_many(ARGS) {       /* (targets or (targets, rows), sour
     sm_many m = {.n = 1};
     int64_t width = 0, one = 0, k[3] = {0, 0, 0};   /* lengths of targets, sources, pes */
     int pe;
-    if (!PLAIN(3)) PYTHON;
-    int pair = PyTuple_Check(args[0]) && PyTuple_Size(args[0]) == 2;
-    if (!symmetric(pair ? PyTuple_GetItem(args[0], 0) : args[0], &to) || !PyArray_ISWRITEABLE(to.array)) PYTHON;
-    if (!contiguous(args[1]) || PyArray_DESCR((PyArrayObject *)args[1]) != PyArray_DESCR(to.array)) PYTHON;
+    TAKE(3, 3);
+    int pair = PyTuple_Check(a[0]) && PyTuple_Size(a[0]) == 2;
+    if (!symmetric(pair ? PyTuple_GetItem(a[0], 0) : a[0], &to) || !PyArray_ISWRITEABLE(to.array)) PYTHON;
+    if (!contiguous(a[1]) || PyArray_DESCR((PyArrayObject *)a[1]) != PyArray_DESCR(to.array)) PYTHON;
     m.last_row = (k[0] = rows_of(to.array, &m.dst_step)) - 1;
-    if (pair) k[0] = numbers(PyTuple_GetItem(args[0], 1), &m.rows);
-    k[1] = rows_of((PyArrayObject *)args[1], &width);
-    if (pe_number(args[2], &pe)) one = pe, m.pes = &one, k[2] = 1;
-    else k[2] = numbers(args[2], &m.pes);
+    if (pair) k[0] = numbers(PyTuple_GetItem(a[0], 1), &m.rows);
+    k[1] = rows_of((PyArrayObject *)a[1], &width);
+    if (pe_number(a[2], &pe)) one = pe, m.pes = &one, k[2] = 1;
+    else k[2] = numbers(a[2], &m.pes);
     for (int i = 0; i < 3; i++)
         if (k[i] != 1) m.n = k[i];
     for (int i = 0; i < 3; i++)
         if (!k[i] || (k[i] != 1 && k[i] != m.n)) PYTHON;
     if (width > m.dst_step || m.n * width >= RELEASE_BYTES) PYTHON;
-    m.dst = to.off, m.width = (uint64_t)width, m.src = PyArray_DATA((PyArrayObject *)args[1]);
+    m.dst = to.off, m.width = (uint64_t)width, m.src = PyArray_DATA((PyArrayObject *)a[1]);
     m.src_step = k[1] == 1 ? 0 : width, m.pe_step = k[2] != 1, m.row_step = k[0] != 1;
     if (!pair && k[0] == 1) m.dst_step = 0;
     if (sm_put_many(me, &m)) PYTHON;

@@ -52,12 +52,11 @@ static int plan_key_of(plan_key *key, int routine, PyObject *target, PyObject *s
     PyObject *given[2] = {root, size};
     uint64_t *into[2] = {&key->root, &key->size};
     for (int i = 0; i < 2; i++) {
-        int overflow = 0;
+        int64_t value;
+        int high;
         *into[i] = (uint64_t)-1;
         if (!given[i] || given[i] == Py_None) continue;
-        if (!PyLong_CheckExact(given[i])) return 0;
-        long long value = PyLong_AsLongLongAndOverflow(given[i], &overflow);
-        if (overflow || value < 0) return 0;
+        if (!whole(given[i], &value, &high) || high || value < 0) return 0;
         *into[i] = (uint64_t)value;
     }
     return 1;
@@ -76,13 +75,10 @@ static PyObject *go_on(PyObject *plan, int half, long long done, int status) {
 }
 
 /* Runs the records of a call if they are known: the call's result, or NULL and *known = 0. */
-static PyObject *replay(int routine, PyObject *const *args, Py_ssize_t n, PyObject *names, int *known) {
+static PyObject *replay(int routine, PyObject *const *args, PyObject *size, int *known) {
     plan_key key;
-    int rooted = routine == BROADCAST;
     *known = 0;
-    if (!me || names || me->any_dead || n < 2 + rooted || n > 3 + rooted) return NULL;
-    if (!plan_key_of(&key, routine, args[0], args[1], rooted ? args[2] : NULL, n == 3 + rooted ? args[2 + rooted] : NULL))
-        return NULL;
+    if (!plan_key_of(&key, routine, args[0], args[1], routine == BROADCAST ? args[2] : NULL, size)) return NULL;
     plan_entry *at = plan_at(&key);
     if (!at->plan || at->frees != me->frees || memcmp(&at->key, &key, sizeof key)) return NULL;
     if (me->visits[0].waiting || me->visits[0].differed) return NULL;      /* a call given up: Python knows which */

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..errors import ArgumentError, InvalidPE, LayoutError
 from ..fabric.interface import Members
 from ..front import fronted
+from ..plain import whole_number
 from ..runtime import PE, range_of
 from ..teams import Team
 from ..views import Array, check_array
@@ -150,12 +151,13 @@ def alltoalls(
 
 def _every(array: object, step: object, name: str, me: int) -> Array:
     checked = check_array(array, name, me)
-    if isinstance(step, bool) or not hasattr(step, "__index__") or step.__index__() < 1:
+    apart = whole_number(step, f"the stride of {name}", me, 1)
+    if isinstance(step, bool):
         raise ArgumentError(f"the stride of {name} is {step!r}: it must be an integer from 1 up", pe=me)
     if checked.ndim != 1 and not checked.flags.c_contiguous:
         raise LayoutError(f"{name} of shape {checked.shape} must be C-contiguous or have one dimension", pe=me)
     flat = checked if checked.ndim == 1 else checked.reshape(-1)
-    return flat[:: step.__index__()]
+    return flat[::apart]
 
 
 def _alltoall(script: Script, call: Call) -> None:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..barriers import check_members, meet, missing, raise_differing
+from ..barriers import awaited, check_members, meet, missing, raise_differing
 from ..errors import ArgumentError, StateError
 from ..fabric.interface import Members, Status
 from ..records import Records
@@ -111,7 +111,8 @@ def _finish(pe: PE, plan: Plan, half: int, at: int, timeout: float | None) -> No
         return pe.fabric.submit(pe.fabric.inner, ops, int(reached[0]), seconds, reached)[0]
 
     try:
-        status = until(pe, step, lambda: f"all PEs in {plan.call}", lambda: missing(pe, members), timeout, members.pes)
+        texts = (lambda: awaited(pe, members, plan.call)), (lambda: missing(pe, members))
+        status = until(pe, step, *texts, timeout, members.pes)
     except StateError:  # another thread is in the barrier, which is not this call's
         raise
     except BaseException:

@@ -174,11 +174,13 @@ class DirectFabric:
             limit = nanoseconds(settings.timeout_s)
             self.lib.sm_exit_arm(self.pe, fingerprint(FINALIZE) if checked else 0, limit)
         self._in_job = in_job
-        self.bind(True, *(fingerprint(text) if checked else 0 for text in ("barrier_all()", "sync_all()")))
+        barrier_all, sync_all = (fingerprint(text) if checked else 0 for text in ("barrier_all()", "sync_all()"))
+        self.bind(True, barrier_all, sync_all, min(settings.hosts_emulated, self.n) == 1)
 
-    def bind(self, on: bool, barrier_all: int = 0, sync_all: int = 0) -> None:
-        """Lets the C fronts of the hot calls work on this PE, or stops them. Takes the fingerprints of two of them."""
-        self.hot.bind(self._address if on else 0, CMP, SIGNAL, self.isa, barrier_all, sync_all)
+    def bind(self, on: bool, barrier_all: int = 0, sync_all: int = 0, one_host: bool = True) -> None:
+        """Lets the C fronts of the hot calls work on this PE, or stops them. Takes the fingerprints of two of them, and
+        whether all PEs pass for one host."""
+        self.hot.bind(self._address if on else 0, CMP, SIGNAL, self.isa, barrier_all, sync_all, one_host)
 
     def queue(self) -> int:
         """A counter of what was posted: nothing is ever under way."""

@@ -65,7 +65,13 @@ def refused(folder: Path, *arguments: str) -> str:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["--experts", "63"], "63 experts can't be divided evenly among 4 PEs"),
+        (["--experts", "63"], "63 experts can't be divided evenly among 4 PEs: try -n 3 or 7, or --experts 60 or 64"),
+        (["-n", "3"], "64 experts can't be divided evenly among 3 PEs: try -n 2 or 4, or --experts 63 or 66"),
+        (["-n", "4", "--experts", "2"], "2 experts can't be divided evenly among 4 PEs: try -n 2, or --experts 4"),
+        (
+            ["-n", "3", "--experts", "2048"],
+            "2048 experts can't be divided evenly among 3 PEs: try -n 4, or --experts 2046",
+        ),
         (["--topk", "65"], "--topk 65 is not within 1 to 32"),
         (["--topk", "9", "--experts", "8"], "--topk 9 is more than the 8 experts there are"),
         (["--topk", "0"], "--topk 0 is not within"),
@@ -411,4 +417,6 @@ def test_a_machine_without_room_is_one_sentence(tmp_path: Path, monkeypatch: pyt
 def test_bad_input_through_the_real_command(tmp_path: Path) -> None:
     done = demo("-n", "2", "--experts", "63", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "shmemu demo: 63 experts can't be divided evenly among 2 PEs\n"
+    assert done.stderr == (
+        "shmemu demo: 63 experts can't be divided evenly among 2 PEs: try -n 1 or 3, or --experts 62 or 64\n"
+    )

@@ -30,7 +30,7 @@ GENERIC = {
     "or": lambda old, value: old | value,
     "xor": lambda old, value: old ^ value,
 }
-KEYWORDS = {"front": {}, "python": {"ctx": None}}
+KEYWORDS = {"front": {}, "python": {"ctx": shmem.CTX_DEFAULT}}  # a context is none of the front's business
 
 
 @pytest.mark.core

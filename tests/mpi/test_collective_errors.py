@@ -47,7 +47,7 @@ WRONG = {
     "alltoall in place": (lambda t, s: shmem.alltoall(t, t), E.ArgumentError),
     "collect in place": (lambda t, s: shmem.collect(t, t[:1]), E.ArgumentError),
     "stride 0": (lambda t, s: shmem.alltoalls(t, s, 0, 1), E.ArgumentError),
-    "stride no integer": (lambda t, s: shmem.alltoalls(t, s, 1, 1.5), E.ArgumentError),
+    "stride no integer": (lambda t, s: shmem.alltoalls(t, s, 1, 1.5), E.DtypeError),
     "unknown reduction": (lambda t, s: shmem.reduce(t, s, "mean"), E.ArgumentError),
     "an atomic operation": (lambda t, s: shmem.reduce(t, s, shmem.AMO_AND), E.ArgumentError),
     "invalid team": (lambda t, s: shmem.sum_reduce(t, s, team=shmem.TEAM_INVALID), E.TeamError),

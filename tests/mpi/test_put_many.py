@@ -14,7 +14,7 @@ pytestmark = pytest.mark.mpi
 
 CALLS = {
     "front": lambda targets, sources, pes: shmem.put_many(targets, sources, pes),
-    "python": lambda targets, sources, pes: shmem.put_many(targets, sources, pes, ctx=None),
+    "python": lambda targets, sources, pes: shmem.put_many(targets, sources, pes, shmem.CTX_DEFAULT),
 }
 
 

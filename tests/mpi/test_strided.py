@@ -155,6 +155,35 @@ def test_strides_multiply_with_the_step_of_a_view():
     shmem.free(x)
 
 
+@pytest.mark.parametrize("steps", [(1, 2), (2, 1), (-1, 3), (3, -2)])
+@pytest.mark.parametrize("dtype", DTYPES, ids=dtype_id)
+def test_blocks_of_views_with_steps(dtype, steps):
+    """Also onto itself, where all is read before anything is written."""
+    n, me = shmem.n_pes(), shmem.my_pe()
+    x, held = shmem.zeros((n, 2 * LENGTH), dtype), shmem.array(payload(dtype, 2 * LENGTH, me))
+    tst, sst = steps
+    for pe in peers():
+        shmem.ibput(x[me, ::tst], payload(dtype, 2 * LENGTH, me, pe)[::sst], pe, 5, 4, 3, 4)
+    shmem.barrier_all()
+    for sender in range(n):
+        wanted = np.zeros(2 * LENGTH, dtype)
+        wanted[::tst] = moved(wanted[::tst], payload(dtype, 2 * LENGTH, sender, me)[::sst], 5, 4, 3, 4)
+        assert same(x[sender], wanted), sender
+    for pe in peers():
+        got, wanted = np.zeros((2, 2 * LENGTH), dtype)
+        shmem.ibget(got[::tst], held[::sst], pe, 4, 5, 3, 4)
+        wanted[::tst] = moved(wanted[::tst], payload(dtype, 2 * LENGTH, pe)[::sst], 4, 5, 3, 4)
+        assert same(got, wanted)
+    before = x[me].copy()
+    shmem.ibput(x[me, ::tst][1:], x[me, ::sst], me, 4, 3, 3, 3)
+    wanted = before.copy()
+    wanted[::tst][1:] = moved(before[::tst][1:], before[::sst], 4, 3, 3, 3)
+    assert same(x[me], wanted)
+    shmem.barrier_all()
+    shmem.free(held)
+    shmem.free(x)
+
+
 def test_a_strided_transfer_onto_itself_reads_before_it_writes():
     me, dtype = shmem.my_pe(), np.dtype(np.int32)
     x = shmem.array(payload(dtype, LENGTH, me))
@@ -184,7 +213,9 @@ WRONG = {
     "dtypes": (shmem.DtypeError, lambda x, y, pe: shmem.iput(x, y.astype("f4"), pe)),
     "a list": (shmem.DtypeError, lambda x, y, pe: shmem.iput(x, [1, 2], pe)),
     "rows apart": (shmem.LayoutError, lambda x, y, pe: shmem.iput(x.reshape(3, 4)[:, :2], y, pe)),
-    "blocks of a view": (shmem.LayoutError, lambda x, y, pe: shmem.ibput(x[::2], y, pe, 2, 2, 2, 2)),
+    "blocks of a private view": (shmem.NotSymmetric, lambda x, y, pe: shmem.ibput(y[::2], y, pe, 2, 2, 2, 2)),
+    "blocks from a private view": (shmem.NotSymmetric, lambda x, y, pe: shmem.ibget(y, y[::2], pe, 2, 2, 2, 2)),
+    "blocks of another dtype": (shmem.DtypeError, lambda x, y, pe: shmem.ibput(x[::2], y.astype("f4"), pe, 2, 2, 2, 2)),
     "Fortran order": (shmem.LayoutError, lambda x, y, pe: shmem.iput(x.reshape(3, 4).T, y, pe)),
     "overlapping blocks": (shmem.ArgumentError, lambda x, y, pe: shmem.ibput(x, y, pe, 2, 3, 3, 2)),
     "overlapping sources": (shmem.ArgumentError, lambda x, y, pe: shmem.ibget(y, x, pe, 3, 2, 3, 2)),

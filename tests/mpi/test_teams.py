@@ -7,12 +7,16 @@ from __future__ import annotations
 
 import copy
 import pickle
+from functools import partial
 
 import numpy as np
 import pytest
 
 import shmem
 from shmem import teams
+from shmem.barriers import missing
+from shmem.fabric.interface import Members
+from shmem.runtime import current
 from shmem.slots import SLOTS, choose
 
 from .data import everyone
@@ -242,7 +246,8 @@ def test_rows_and_columns(board):
     backwards = shmem.TEAM_WORLD.split_strided(n - 1, -1)
     for parent, pes in ((shmem.TEAM_WORLD, list(range(n))), (backwards, list(range(n))[::-1])):
         for xrange in range(1, n + 3):
-            row, column = shmem.team_split_2d(parent, xrange, {"num_contexts": 1}, {"num_contexts": 2})
+            split = parent.split_2d if xrange % 2 else partial(shmem.team_split_2d, parent)
+            row, column = split(xrange, {"num_contexts": 1}, {"num_contexts": 2})
             for team, line in zip((row, column), layout(pes, xrange, me), strict=True):
                 check(team, line, board)
             assert (row.get_config(), column.get_config()) == ({"num_contexts": 1}, {"num_contexts": 2})
@@ -568,6 +573,33 @@ def test_who_is_missing_is_known_though_the_slot_was_another_teams(fresh_heap):
     team.sync()
     team.destroy()
     shmem.free(told)
+
+
+@pytest.mark.mpi(min_size=2)
+@pytest.mark.parametrize("first", ["all", "team"])
+def test_pes_in_barriers_of_different_teams_are_told_of_each_other(first):
+    """PE 0 comes to one barrier, the others to one of another team of the same PEs: the texts say who is where."""
+    n, me, pe = shmem.n_pes(), shmem.my_pe(), current()
+    team = shmem.TEAM_WORLD.split_strided()
+    one = shmem.barrier_all, 0, "all PEs in barrier_all()", "TEAM_WORLD"
+    two = team.sync, team.slot, f"all PEs of {team!r} in sync()", repr(team)
+    theirs, mine = (one, two) if first == "all" else (two, one)  # of the others, of PE 0
+    before = pe.fabric.entered(0, theirs[1])
+    while me == 0 and any(pe.fabric.entered(other, theirs[1]) == before for other in range(1, n)):
+        shmem.spin()
+    own, elsewhere = (mine, theirs) if me == 0 else (theirs, mine)
+    with pytest.raises(shmem.ShmemTimeout) as caught:
+        own[0](timeout=0.01)
+    assert caught.value.awaited == own[2]
+    everyone("has given up")
+    absent = range(1, n) if me == 0 else [0]
+    listed = ", ".join(f"{other} (which has come to a barrier of {elsewhere[3]})" for other in absent)
+    assert missing(pe, Members(own[1], team.pes)) == f"no arrival of PE {listed}"
+    assert me or caught.value.seen == f"no arrival of PE {listed}"
+    everyone("has looked")
+    theirs[0]()
+    mine[0]()
+    team.destroy()
 
 
 @pytest.mark.mpi(min_size=2)
