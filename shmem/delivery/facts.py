@@ -98,6 +98,9 @@ def causes(machine: Machine, event: Event) -> list[Event]:
         found.append(Event(event.key, Act.FETCH, 0))
     elif act is Act.PLACE and request.ascending:
         found += [Event(event.key, Act.PLACE, i) for i in range(event.unit)]
+    elif act is Act.AGAIN:
+        found.append(Event(event.key, Act.PLACE, event.unit))
+        found += [Event(event.key, Act.AGAIN, i) for i in range(event.unit) if request.ascending]
     elif act is Act.WORD:
         found += [Event(event.key, Act.PLACE, i) for i in range(len(request.units))]
     elif act is Act.LAND:

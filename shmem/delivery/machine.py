@@ -20,7 +20,7 @@ from .tables import Rules
 
 OK = "ok"
 # Values of a profile that nothing here obeys so far: refused, not ignored.
-NOT_YET = {"reader": "lazy", "repeat": True, "lost_ack": True, "lost_doorbell": True}
+NOT_YET = {"reader": "lazy", "lost_ack": True, "lost_doorbell": True}
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +97,8 @@ class Machine:
                 raise ArgumentError(f"profile {profile.name}: {name}={value!r} is not modelled yet")
         if profile.on_error != "error":
             raise ArgumentError(f"profile {profile.name}: on_error={profile.on_error!r} is not modelled yet")
+        if profile.repeat and profile.program_order:
+            raise ArgumentError(f"profile {profile.name}: an ordered machine delivers nothing twice")
         self.profile = profile
         self.rules = Rules(profile)
         self.memory = memory
@@ -147,6 +149,7 @@ class Machine:
         plain = request.update is None or request.update.op in ("set", "fetch") or profile.program_order
         request.split = request.kind is Kind.ATOMIC and not plain
         request.fetched = not request.split
+        request.repeats = profile.repeat and request.kind is Kind.WRITE
         request.gates = tuple(
             (other.key, stage, mine)
             for other in self.flight.values()
@@ -207,6 +210,8 @@ class Machine:
             if self._open(request, Stage.SOURCE):
                 yield Event(key, Act.SOURCE, 0)
             return
+        if request.repeats:
+            yield from self._second(request)
         if request.placed != request.full and self._open(request, Stage.SOURCE) and self._open(request, Stage.PLACED):
             if not request.fetched:
                 if not self._busy(request.at):
@@ -227,6 +232,16 @@ class Machine:
             yield Event(key, Act.RECEIVE, 0)
         if request.ring and self._complete(request):
             yield Event(key, Act.RETIRE, 0)
+
+    @staticmethod
+    def _second(request: Request) -> Iterator[Event]:
+        """The second deliveries that may happen: any time after the first, whatever was posted or fenced since."""
+        for i in range(len(request.units)):
+            if not request.again >> i & 1:
+                if request.placed >> i & 1:
+                    yield Event(request.key, Act.AGAIN, i)
+                if request.ascending:
+                    break
 
     def _busy(self, word: Place) -> bool:
         """Whether an atomic on a word has read it and not yet placed the new value."""
@@ -302,6 +317,11 @@ class Machine:
         elif request.kind is not Kind.SEND:
             self.memory.write(there, request.data[at : at + hi - lo])
 
+    def _again(self, request: Request, unit: int) -> None:
+        lo, hi = request.units[unit]
+        self.memory.write(Place(request.at.space, lo, hi), request.data[lo - request.at.lo : hi - request.at.lo])
+        request.again |= 1 << unit
+
     def _fetch(self, request: Request, unit: int) -> None:
         request.data = self.memory.read(request.at)
         request.fetched = True
@@ -375,4 +395,5 @@ _FIRE: dict[Act, Callable[[Machine, Request, int], None]] = {
     Act.RECEIVE: Machine._receive,
     Act.RETIRE: Machine._retire,
     Act.GIVE_UP: Machine._give_up,
+    Act.AGAIN: Machine._again,
 }

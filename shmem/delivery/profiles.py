@@ -44,7 +44,9 @@ class Profile:
     flag_may_pass: bool  # whether a flag of its own may be seen before the data it is for
     reader: str = "coherent"  # or "lazy" (sim): placed and visible part
     engine_scoped: bool = False  # fence, quiet and barriers do not reach the queue pairs
-    repeat: bool = False  # a WRITE may be delivered a second time, late
+    # Each unit of a WRITE may be placed a second time, late, whatever came meanwhile: no flag, fence or completion
+    # tells that this is over, but quiet and barriers do. Words that follow the data, and atomics, come once.
+    repeat: bool = False
     lost_ack: bool = False
     lost_doorbell: bool = False
     on_error: str = "error"
