@@ -137,7 +137,9 @@ def _origin(job: Job, request: Request, more: str = "") -> str:
 
 def _delivery(job: Job, event: Event, late: bool) -> _Row:
     """What a delivery does, in the column of the PE whose memory it is about."""
-    request = job.machine.flight[event.key]
+    request = job.machine.known[event.key]
+    if event.act is Act.SHOW and job.machine.views and (piece := job.machine.views.find(event)):
+        return _Row(piece.at.space, f"~ sees {_origin(job, request)}", late, (event.key, event.act), *piece.at[1:])  # type: ignore[arg-type]
     if event.act is Act.SOURCE:
         return _Row(request.pe, "~ a source is read", late)
     if event.act is Act.LAND:

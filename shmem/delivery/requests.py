@@ -51,6 +51,7 @@ class Act(IntEnum):
     RETIRE = 7  # the request is completed, in the order posted
     GIVE_UP = 8  # no receive was ever there
     AGAIN = 9  # one unit is placed a second time
+    SHOW = 10  # what was placed is seen by the PE whose memory it is in (see `views`)
 
 
 class Event(NamedTuple):
@@ -131,6 +132,10 @@ class Request:
     def pe(self) -> int:
         """The PE that posted it."""
         return self.key[0]
+
+    def own(self, place: Place) -> bool:
+        """Whether it is a PE's store to its own memory."""
+        return self.kind is Kind.STORE and place.space == self.pe
 
     @property
     def full(self) -> int:
