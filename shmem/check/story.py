@@ -126,6 +126,9 @@ def _step(job: Job, move: Move, late: bool) -> _Row:
 _WHAT = {Kind.STORE: "store", Kind.WRITE: "put", Kind.READ: "get", Kind.ATOMIC: "atomic", Kind.SEND: "send"}
 
 
+_MORE = {Act.PLACE: "", Act.FETCH: " read", Act.AGAIN: " once more"}
+
+
 def _origin(job: Job, request: Request, more: str = "") -> str:
     """What a request is, of which PE, and the line that posted it."""
     line = os.path.basename(job.lines.get(request.key, ""))
@@ -134,13 +137,15 @@ def _origin(job: Job, request: Request, more: str = "") -> str:
 
 def _delivery(job: Job, event: Event, late: bool) -> _Row:
     """What a delivery does, in the column of the PE whose memory it is about."""
-    request = job.machine.flight[event.key]
+    request = job.machine.known[event.key]
+    if event.act is Act.SHOW and job.machine.views and (piece := job.machine.views.find(event)):
+        return _Row(piece.at.space, f"~ sees {_origin(job, request)}", late, (event.key, event.act), *piece.at[1:])  # type: ignore[arg-type]
     if event.act is Act.SOURCE:
         return _Row(request.pe, "~ a source is read", late)
     if event.act is Act.LAND:
         return _Row(request.pe, f"~ a result from PE {request.target}", late)
-    if event.act in (Act.PLACE, Act.FETCH):
-        what = f"<- {_origin(job, request, ' read' if event.act is Act.FETCH else '')}"
+    if event.act in _MORE:
+        what = f"<- {_origin(job, request, _MORE[event.act])}"
         lo, hi = request.units[event.unit]
         return _Row(request.target, what, late, (event.key, event.act), lo, hi)
     what = {Act.WORD: "signal", Act.RECEIVE: "receive", Act.RETIRE: "completion"}.get(event.act, event.act.name.lower())

@@ -11,8 +11,14 @@ from typing import Any
 
 from .machine import Machine, updated
 from .requests import Act, Event, Kind, Place, Stage
+from .views import placing
 
 Move = Any  # hashable, and the same in every run: the number of a task, or an `Event`
+
+
+Undone = list[tuple[Place, bytes]]  # writes taken back, the last first: what was there before each
+# Whether a step that waits could happen if some writes had not been made.
+Could = Callable[[Undone], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +41,57 @@ class Touch:
 
 def touches(machine: Machine, event: Event) -> tuple[Touch, ...]:
     """The bytes that an enabled event reads or changes; what is counted instead of stored has a place as well."""
+    if event.act is Act.SHOW:
+        return _shown(machine, event)
+    request, found = machine.flight[event.key], _touches(machine, event)
+    if machine.views is None or event.act not in (Act.PLACE, Act.AGAIN, Act.WORD, Act.LAND):
+        return found
+    beside = [_beside(machine, each.place, request.own(each.place)) for each in found if each.writes]
+    return (*found, *(touch for each in beside for touch in each))
+
+
+def _shown(machine: Machine, event: Event) -> tuple[Touch, ...]:
+    assert machine.views is not None
+    piece = machine.views.find(event)
+    assert piece is not None
+    old = machine.views.read(piece.at)
+    view = Place(("view", piece.at.space), piece.at.lo, piece.at.hi)
+    return (Touch(view, True, old == piece.data, old), *_beside(machine, piece.at, False))
+
+
+def _beside(machine: Machine, place: Place, own: bool) -> tuple[Touch, ...]:
+    """What a change of a PE's memory changes of what that PE sees: its view, or how much of it is behind."""
+    if machine.views is None or not isinstance(place.space, int):
+        return ()
+    if own:
+        return (Touch(Place(("view", place.space), place.lo, place.hi), True),)
+    unseen = Place(("unseen", place.space), place.lo, place.hi)
+    return (Touch(unseen, True, old=machine.views.counts(place)),)
+
+
+def stores(machine: Machine, pe: int, place: Place, data: bytes | None = None) -> tuple[Touch, ...]:
+    """What a store touches that changes memory at once."""
+    old = machine.memory.read(place)
+    return (Touch(place, True, old == data, old), *_beside(machine, place, place.space == pe))
+
+
+def acquires(machine: Machine, pe: int) -> tuple[Touch, ...]:
+    """What an acquire of a PE touches: it waits until nothing of the PE's memory is unseen."""
+    return (Touch(Place(("unseen", pe), 0, len(machine.memory.spaces[pe])), False),)
+
+
+def could_acquire(machine: Machine, pe: int, undone: Undone) -> bool:
+    """Whether a PE could acquire if some changes had not been made."""
+    assert machine.views is not None
+    places = [place for place, _ in undone if place.space == ("unseen", pe)]
+    places += [piece.at for piece in machine.views.unseen.get(pe, [])]
+    return not any(
+        any(without(undone, Place(("unseen", pe), lo, hi), machine.views.counts(Place(pe, lo, hi))))
+        for _, lo, hi in places
+    )
+
+
+def _touches(machine: Machine, event: Event) -> tuple[Touch, ...]:
     request = machine.flight[event.key]
     act = event.act
     if act in (Act.ACCEPT, Act.GIVE_UP):
@@ -98,6 +155,12 @@ def causes(machine: Machine, event: Event) -> list[Event]:
         found.append(Event(event.key, Act.FETCH, 0))
     elif act is Act.PLACE and request.ascending:
         found += [Event(event.key, Act.PLACE, i) for i in range(event.unit)]
+    elif act is Act.SHOW:
+        assert machine.views is not None
+        found += [placing(event), *machine.views.before(event)]
+    elif act is Act.AGAIN:
+        found.append(Event(event.key, Act.PLACE, event.unit))
+        found += [Event(event.key, Act.AGAIN, i) for i in range(event.unit) if request.ascending]
     elif act is Act.WORD:
         found += [Event(event.key, Act.PLACE, i) for i in range(len(request.units))]
     elif act is Act.LAND:
@@ -112,11 +175,6 @@ def causes(machine: Machine, event: Event) -> list[Event]:
         found += [Event(each.key, Act.RETIRE, 0) for each in same if each.key < request.key]
         found.append(Event(event.key, Act.GIVE_UP, 0))
     return found
-
-
-Undone = list[tuple[Place, bytes]]  # writes taken back, the last first: what was there before each
-# Whether a step that waits could happen if some writes had not been made.
-Could = Callable[[Undone], bool]
 
 
 def without(undone: Undone, place: Place, data: bytes) -> bytes:

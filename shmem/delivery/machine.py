@@ -17,10 +17,11 @@ from .profiles import Profile
 from .queues import QueueState
 from .requests import Act, Event, Key, Kind, Place, Request, Space, Stage, Update, units_of
 from .tables import Rules
+from .views import Views
 
 OK = "ok"
 # Values of a profile that nothing here obeys so far: refused, not ignored.
-NOT_YET = {"reader": "lazy", "repeat": True, "lost_ack": True, "lost_doorbell": True}
+NOT_YET = {"lost_ack": True, "lost_doorbell": True}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,13 @@ class Memory:
         self.spaces[place.space][place.lo : place.hi] = data
         if place.hi > self._top.get(place.space, 0):
             self._top[place.space] = place.hi
+
+    def twin(self, space: Space, name: Space) -> None:
+        """A new space with the bytes of another."""
+        top, size = self._top.get(space, 0), len(self.spaces[space])
+        # Large heaps are zero pages that nobody has touched.
+        self.spaces[name] = bytearray(size) if isinstance(self.spaces[space], bytearray) else mmap(-1, size)
+        self.write(Place(name, 0, top), bytes(self.spaces[space][:top]))
 
     def digest(self) -> tuple[object, ...]:
         """All that was ever changed."""
@@ -97,8 +105,13 @@ class Machine:
                 raise ArgumentError(f"profile {profile.name}: {name}={value!r} is not modelled yet")
         if profile.on_error != "error":
             raise ArgumentError(f"profile {profile.name}: on_error={profile.on_error!r} is not modelled yet")
+        if profile.repeat and profile.program_order:
+            raise ArgumentError(f"profile {profile.name}: an ordered machine delivers nothing twice")
+        if profile.reader == "lazy" and profile.program_order:
+            raise ArgumentError(f"profile {profile.name}: on an ordered, coherent machine what is placed is visible")
         self.profile = profile
         self.rules = Rules(profile)
+        self.views = Views(memory) if profile.reader == "lazy" else None
         self.memory = memory
         self.flight: dict[Key, Request] = {}  # in the order posted
         self.posted: dict[int, int] = {}  # requests by PE
@@ -112,8 +125,22 @@ class Machine:
     # ---- what programs do ----
 
     def load(self, pe: int, place: Place) -> bytes:
-        """What a plain load of a PE's own symmetric memory gives: its own stores are always there."""
-        data = bytearray(self.memory.read(place))
+        """What a plain load of a PE gives of symmetric memory: its own stores are always there."""
+        return self.look(pe, self.plain(pe, place))
+
+    def plain(self, pe: int, place: Place) -> Place:
+        """What a plain load of a PE reads: the memory, or the PE's view of it."""
+        lazy = self.views is not None and place.space == pe
+        return Place(("view", pe), place.lo, place.hi) if lazy else place
+
+    def look(self, pe: int, place: Place) -> bytes:
+        """What is in memory, or in a PE's own view of it, with the stores of that PE that are still to be placed."""
+        if place.space == ("view", pe):
+            assert self.views is not None
+            place = Place(pe, place.lo, place.hi)
+            data = bytearray(self.views.read(place))
+        else:
+            data = bytearray(self.memory.read(place))
         for request in self.flight.values():
             if request.pe == pe and request.target == place.space and self._forwards(request):
                 _overlay(data, place, request)
@@ -124,11 +151,21 @@ class Machine:
         return mine and request.read and not request.reached(Stage.PLACED)
 
     def store(self, pe: int, place: Place, data: bytes) -> None:
-        """A plain store of a PE to its own symmetric memory."""
-        if self.profile.stores == "coherent":
-            self.memory.write(place, data)
+        """A plain store of a PE to symmetric memory."""
+        if self.profile.stores == "coherent" and (self.views is None or place.space == pe):
+            self.set(place, data)
             return
-        self.post(Request(self.name(pe), Kind.STORE, ("cpu", pe), pe, place, (), data=data))
+        request = Request(self.name(pe), Kind.STORE, ("cpu", pe), pe, place, (), data=data)
+        self.post(request)
+        if self.profile.stores == "coherent":
+            for i in range(len(request.units)):
+                self.fire(Event(request.key, Act.PLACE, i))
+
+    def set(self, place: Place, data: bytes) -> None:
+        """Changes memory so that all see it at once, the PE whose memory it is in as well."""
+        if self.views is not None:
+            self.views.own(place, data)
+        self.memory.write(place, data)
 
     def name(self, pe: int) -> Key:
         """The key of the next request of a PE."""
@@ -147,6 +184,7 @@ class Machine:
         plain = request.update is None or request.update.op in ("set", "fetch") or profile.program_order
         request.split = request.kind is Kind.ATOMIC and not plain
         request.fetched = not request.split
+        request.repeats = profile.repeat and request.kind is Kind.WRITE
         request.gates = tuple(
             (other.key, stage, mine)
             for other in self.flight.values()
@@ -184,7 +222,19 @@ class Machine:
 
     def enabled(self) -> list[Event]:
         """The events that may happen next, in a fixed order."""
-        return [event for request in self.flight.values() for event in self._next(request)]
+        shown = [] if self.views is None else self.views.enabled()
+        return shown + [event for request in self.flight.values() for event in self._next(request)]
+
+    def pends(self, event: Event) -> bool:
+        """Whether there is such an event still to come, perhaps not yet possible."""
+        if event.act is Act.SHOW:
+            return self.views is not None and self.views.find(event) is not None
+        return event.key in self.flight
+
+    def unseen(self, pe: int) -> bool:
+        """Whether anything was placed in the memory of a PE that its plain loads may not give yet: until that is over,
+        the PE can't acquire."""
+        return self.views is not None and bool(self.views.unseen.get(pe))
 
     def _open(self, request: Request, stage: Stage) -> bool:
         """Whether nothing keeps a request from a stage."""
@@ -207,6 +257,8 @@ class Machine:
             if self._open(request, Stage.SOURCE):
                 yield Event(key, Act.SOURCE, 0)
             return
+        if request.repeats:
+            yield from self._second(request)
         if request.placed != request.full and self._open(request, Stage.SOURCE) and self._open(request, Stage.PLACED):
             if not request.fetched:
                 if not self._busy(request.at):
@@ -227,6 +279,16 @@ class Machine:
             yield Event(key, Act.RECEIVE, 0)
         if request.ring and self._complete(request):
             yield Event(key, Act.RETIRE, 0)
+
+    @staticmethod
+    def _second(request: Request) -> Iterator[Event]:
+        """The second deliveries that may happen: any time after the first, whatever was posted or fenced since."""
+        for i in range(len(request.units)):
+            if not request.again >> i & 1:
+                if request.placed >> i & 1:
+                    yield Event(request.key, Act.AGAIN, i)
+                if request.ascending:
+                    break
 
     def _busy(self, word: Place) -> bool:
         """Whether an atomic on a word has read it and not yet placed the new value."""
@@ -264,6 +326,12 @@ class Machine:
 
     def fire(self, event: Event) -> None:
         """Makes an event happen, which must be enabled."""
+        if event.act is Act.SHOW:
+            assert self.views is not None
+            piece = self.views.find(event)
+            assert piece is not None
+            self.views.show(piece)
+            return
         request = self.flight[event.key]
         _FIRE[event.act](self, request, event.unit)
         self._end(request)
@@ -282,7 +350,7 @@ class Machine:
     def _source(self, request: Request, unit: int) -> None:
         assert request.source is not None
         own = request.source.space == request.pe
-        request.data = self.load(request.pe, request.source) if own else self.memory.read(request.source)
+        request.data = self.look(request.pe, request.source) if own else self.memory.read(request.source)
         request.read = True
 
     def _place(self, request: Request, unit: int) -> None:
@@ -292,15 +360,30 @@ class Machine:
         at = lo - request.at.lo
         if request.split:
             assert request.update is not None
-            self.memory.write(there, updated(request.data, request.update))
+            self._arrive(request, Act.PLACE, 0, there, updated(request.data, request.update))
         elif request.kind in (Kind.READ, Kind.ATOMIC):
-            old = self.load(request.pe, there) if self.profile.program_order else self.memory.read(there)
+            old = self.look(request.pe, there) if self.profile.program_order else self.memory.read(there)
             request.data = request.data.ljust(request.at.hi - request.at.lo, b"\0")
             request.data = request.data[:at] + old + request.data[at + hi - lo :]
-            if request.update is not None:
-                self.memory.write(there, updated(old, request.update))
+            if request.update is not None and request.update.op != "fetch":
+                self._arrive(request, Act.PLACE, unit, there, updated(old, request.update))
         elif request.kind is not Kind.SEND:
-            self.memory.write(there, request.data[at : at + hi - lo])
+            self._arrive(request, Act.PLACE, unit, there, request.data[at : at + hi - lo])
+
+    def _arrive(self, request: Request, act: Act, unit: int, place: Place, data: bytes) -> None:
+        """Changes memory by an event of a request."""
+        if self.views is not None and isinstance(place.space, int):
+            if request.own(place):
+                self.views.own(place, data)
+            else:
+                self.views.come(Event(request.key, act, unit), place, data)
+        self.memory.write(place, data)
+
+    def _again(self, request: Request, unit: int) -> None:
+        lo, hi = request.units[unit]
+        data = request.data[lo - request.at.lo : hi - request.at.lo]
+        self._arrive(request, Act.AGAIN, unit, Place(request.at.space, lo, hi), data)
+        request.again |= 1 << unit
 
     def _fetch(self, request: Request, unit: int) -> None:
         request.data = self.memory.read(request.at)
@@ -309,14 +392,15 @@ class Machine:
     def _word(self, request: Request, unit: int) -> None:
         assert request.word is not None
         assert request.word_update is not None
-        self.memory.write(request.word, updated(self.memory.read(request.word), request.word_update))
+        data = updated(self.memory.read(request.word), request.word_update)
+        self._arrive(request, Act.WORD, 0, request.word, data)
         request.worded = True
 
     def _land(self, request: Request, unit: int) -> None:
         assert request.result is not None
         lo, hi = (edge - request.at.lo for edge in request.units[unit])
         space, start, _ = request.result
-        self.memory.write(Place(space, start + lo, start + hi), request.data[lo:hi])
+        self._arrive(request, Act.LAND, unit, Place(space, start + lo, start + hi), request.data[lo:hi])
         request.landed |= 1 << unit
 
     def _receive(self, request: Request, unit: int) -> None:
@@ -343,6 +427,7 @@ class Machine:
         """The same state, apart."""
         other = Machine.__new__(Machine)
         other.profile, other.rules, other.memory = self.profile, self.rules, self.memory.copy()
+        other.views = None if self.views is None else self.views.copy(other.memory)
         other.flight = {key: request.copy() for key, request in self.flight.items()}
         other.posted = dict(self.posted)
         other.completions = {cq: list(told) for cq, told in self.completions.items()}
@@ -362,6 +447,7 @@ class Machine:
             tuple(sorted(self.receives.items())),
             tuple((pe, tuple(told)) for pe, told in sorted(self.received.items())),
             tuple(sorted(self.answers.items())),
+            () if self.views is None else self.views.digest(),
         )
 
 
@@ -375,4 +461,5 @@ _FIRE: dict[Act, Callable[[Machine, Request, int], None]] = {
     Act.RECEIVE: Machine._receive,
     Act.RETIRE: Machine._retire,
     Act.GIVE_UP: Machine._give_up,
+    Act.AGAIN: Machine._again,
 }

@@ -42,9 +42,13 @@ class Profile:
     fence_flag: frozenset[str]  # of {"read", "atomic", "write"}
     completion: str  # "source_read" | "acknowledged" | "placed" | "visible"
     flag_may_pass: bool  # whether a flag of its own may be seen before the data it is for
-    reader: str = "coherent"  # or "lazy" (sim): placed and visible part
+    # "lazy" (sim): placed and visible part. A plain load of a PE's own memory gives anything placed since the PE's last
+    # acquire, but goes never back; waits and lines look at the memory itself, a test does as well.
+    reader: str = "coherent"
     engine_scoped: bool = False  # fence, quiet and barriers do not reach the queue pairs
-    repeat: bool = False  # a WRITE may be delivered a second time, late
+    # Each unit of a WRITE may be placed a second time, late, whatever came meanwhile: no flag, fence or completion
+    # tells that this is over, but quiet and barriers do. Words that follow the data, and atomics, come once.
+    repeat: bool = False
     lost_ack: bool = False
     lost_doorbell: bool = False
     on_error: str = "error"

@@ -34,7 +34,7 @@ class Stage(IntEnum):
     SOURCE = 0  # its source was read
     ACCEPTED = 1  # it has taken a receive at the target, or needs none
     PLACED = 2  # it has had all its effect on the target's memory
-    ANSWERED = 3  # its result is in place; of what has none: PLACED
+    ANSWERED = 3  # its result is in place, or it is PLACED; what comes twice has come twice
     RETIRED = 4  # the queue has given its place back
 
 
@@ -50,6 +50,8 @@ class Act(IntEnum):
     RECEIVE = 6  # the target is told of a SEND or WRITE_IMM
     RETIRE = 7  # the request is completed, in the order posted
     GIVE_UP = 8  # no receive was ever there
+    AGAIN = 9  # one unit is placed a second time
+    SHOW = 10  # what was placed is seen by the PE whose memory it is in (see `views`)
 
 
 class Event(NamedTuple):
@@ -110,6 +112,7 @@ class Request:
     ring: bool = False  # it is on a queue pair: retired by a completion
     signaled: bool = True
     ascending: bool = False
+    repeats: bool = False  # each of its units is placed twice
     split: bool = False  # an atomic against other atomics only: a plain store may come between its read and its write
     gates: tuple[tuple[Key, Stage, Stage], ...] = ()  # (other, its stage, my stage that must wait for it)
     data: bytes = b""
@@ -119,6 +122,7 @@ class Request:
     fetched: bool = True
     placed: int = 0  # bits of units,
     landed: int = 0
+    again: int = 0
     worded: bool = True
     told: bool = True
     retired: bool = True
@@ -128,6 +132,10 @@ class Request:
     def pe(self) -> int:
         """The PE that posted it."""
         return self.key[0]
+
+    def own(self, place: Place) -> bool:
+        """Whether it is a PE's store to its own memory."""
+        return self.kind is Kind.STORE and place.space == self.pe
 
     @property
     def full(self) -> int:
@@ -143,7 +151,8 @@ class Request:
         if stage is Stage.PLACED:
             return self.placed == self.full and self.worded
         if stage is Stage.ANSWERED:
-            return self.placed == self.full and self.worded and (self.result is None or self.landed == self.full)
+            answered = self.result is None or self.landed == self.full
+            return self.reached(Stage.PLACED) and answered and (not self.repeats or self.again == self.full)
         return self.retired
 
     def events(self, stage: Stage) -> list[Event]:
@@ -164,6 +173,8 @@ class Request:
                 found.append(Event(self.key, Act.WORD, 0))
             if stage is Stage.ANSWERED and self.result is not None:
                 found += [Event(self.key, Act.LAND, i) for i in units]
+            if stage is Stage.ANSWERED and self.repeats:
+                found += [Event(self.key, Act.AGAIN, i) for i in units]
         return found
 
     @property
@@ -180,7 +191,7 @@ class Request:
         return (
             self.key, self.kind, self.queue, self.at, self.source, self.update, self.word, self.word_update,
             self.result, self.gates, self.data, self.read, self.rung, self.accepted, self.fetched, self.placed,
-            self.landed, self.worded, self.told, self.retired, self.fenced, self.bad, self.order,
+            self.landed, self.again, self.worded, self.told, self.retired, self.fenced, self.bad, self.order,
             self.signaled,
         )  # fmt: skip
 

@@ -373,3 +373,36 @@ def a_barrier_that_one_skips(right: bool) -> None:
     shmem.quiet()
     if right or shmem.g(done, 0) == 2:
         shmem.barrier_all()
+
+
+@planted(profile="rc_strict", repeat=True)
+def a_slot_reused_before_the_second_delivery(right: bool) -> None:
+    """The receiver's credit says that the message was read, not that nothing of it is still on its way."""
+    data, flag, credit = words(), words(), words()
+    if shmem.my_pe() == 0:
+        for i in (1, 2):
+            shmem.put_signal(data, value(10 * i), 1, flag, i, shmem.SIGNAL_SET)
+            shmem.signal_wait_until(credit, ">=", i)
+            if right:
+                shmem.quiet()
+    else:
+        for i in (1, 2):
+            shmem.signal_wait_until(flag, ">=", i)
+            assert data[0] == 10 * i
+            shmem.signal_set(credit, i, 0)
+
+
+@planted(profile="rc_strict", reader="lazy")
+def a_flag_seen_by_a_plain_load(right: bool) -> None:
+    """All is placed in order, but a loop of plain loads acquires nothing: it may see the flag and not yet the data."""
+    data, flag = words(), words()
+    if shmem.my_pe() == 0:
+        shmem.put(data, value(7), 1)
+        shmem.put(flag, value(1), 1)
+    elif right:
+        shmem.wait_until(flag, "==", 1)
+        assert data[0] == 7
+    else:
+        while flag[0] != 1:
+            shmem.spin()
+        assert data[0] == 7

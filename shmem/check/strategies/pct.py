@@ -12,13 +12,14 @@ import random
 from collections.abc import Callable, Hashable
 from typing import Any
 
-from ...delivery.requests import Event
+from ...delivery.requests import Act, Event
 from ..bounds import Bounds, Ended
 from ..found import Found
 from ..system import System
 from .walk import walk
 
 DEPTH = 3
+_LATER = (Act.AGAIN, Act.SHOW)  # what is possible as soon as a unit is placed, and may come long after
 
 
 def search(start: Callable[[], System], bounds: Bounds, seed: int, ended: Ended, depth: int = DEPTH) -> Found:
@@ -57,4 +58,4 @@ def search(start: Callable[[], System], bounds: Bounds, seed: int, ended: Ended,
 def _chain(move: Any) -> Hashable:
     """What a move belongs to: a task, or a request's units. Units that the profile orders are never enabled together,
     so one priority for each unit is the partial-order form."""
-    return (move.key, move.unit) if isinstance(move, Event) else move
+    return (move.key, move.unit, move.act if move.act in _LATER else None) if isinstance(move, Event) else move

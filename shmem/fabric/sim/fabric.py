@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ... import bootstrap, runtime
-from ...delivery.facts import Touch, Undone, completed, without
+from ...delivery.facts import Touch, Undone, acquires, completed, could_acquire, stores, without
 from ...delivery.requests import Event, Kind, Place, Stage
 from ...enums import CMP
 from ...errors import ContextError
@@ -143,16 +143,18 @@ class SimFabric:
         self.heap.follow()
         return self.job.do(step)
 
-    def load(self, place: Place, what: str) -> bytes:
-        """A plain load of symmetric memory (of another PE: through `ptr`)."""
-        return self.look([place], what)[0]
+    def load(self, place: Place, what: str, plain: bool = True) -> bytes:
+        """A load of symmetric memory (of another PE: through `ptr`). plain: not one that looks at the memory itself."""
+        return self.look([place], what, plain)[0]
 
-    def look(self, places: Sequence[Place], what: str) -> list[bytes]:
-        """A plain load of several places in one step."""
+    def look(self, places: Sequence[Place], what: str, plain: bool = True) -> list[bytes]:
+        """A load of several places in one step."""
+        if plain:
+            places = [self.machine.plain(self.me, place) for place in places]
         touches = tuple(Touch(place, False) for place in places)
 
         def look() -> list[bytes]:
-            return [self.machine.load(self.me, place) for place in places]
+            return [self.machine.look(self.me, place) for place in places]
 
         found: list[bytes] = self.do(Step(what, look, touches=lambda: touches))
         self._looked(list(zip(places, found, strict=True)))
@@ -182,8 +184,19 @@ class SimFabric:
         self.do(Step(what, lambda: None, lambda: could([]), lambda: touches, could=could, gives_up=gives_up))
 
     def without(self, undone: Undone, place: Place) -> bytes:
-        """What a load would give if some writes had not been made."""
-        return without(undone, place, self.machine.load(self.me, place))
+        """What is there, or in the own view of it, if some writes had not been made."""
+        return without(undone, place, self.machine.look(self.me, place))
+
+    def acquire(self) -> None:
+        """Plain loads give from here on what is placed by now."""
+        if self.profile.reader == "lazy":
+            machine, me = self.machine, self.me
+            touches = acquires(machine, me)
+
+            def could(undone: Undone) -> bool:
+                return could_acquire(machine, me, undone)
+
+            self.do(Step("acquire", lambda: None, lambda: not machine.unseen(me), lambda: touches, could=could))
 
     def store(self, place: Place, data: bytes, what: str) -> None:
         """A plain store to symmetric memory."""
@@ -193,8 +206,7 @@ class SimFabric:
             return
 
         def touches() -> tuple[Touch, ...]:
-            old = self.machine.memory.read(place)
-            return (Touch(place, True, old == data, old),)
+            return stores(self.machine, self.me, place, data)
 
         self.do(Step(what, lambda: self.machine.store(self.me, place, data), touches=touches))
 
@@ -269,8 +281,10 @@ class SimFabric:
         kinds = (Kind.READ, Kind.ATOMIC) if level is Level.RESULT else tuple(Kind)
         for target in targets:
             self.settle(q, stage, target, kinds, f"{level.name.lower()} completion of context {q}")
-        if level is Level.VISIBLE and pes is None:
-            self._posted.pop(q, None)
+        if level is Level.VISIBLE:
+            self.acquire()
+            if pes is None:
+                self._posted.pop(q, None)
 
     def settle(
         self, q: int, stage: Stage, target: int | None = None, kinds: Sequence[Kind] = tuple(Kind), what: str = "quiet"
@@ -300,16 +314,16 @@ class SimFabric:
     def _own_stores(self, what: str) -> None:
         """Waits until the own stores are seen by all."""
 
-        def stores() -> list[Any]:
+        def left() -> list[Any]:
             return [each for each in self.machine.pending(self.me, None) if each.kind is Kind.STORE]
 
-        if self.crowded or stores():
+        if self.crowded or left():
 
             def needs() -> list[Event]:
                 return completed(self.machine, self.me, None, None, Stage.PLACED, (Kind.STORE,))
 
             looks = (Touch(Place(("queue", self.me, STORES), 0, 1), False),) if self.crowded else ()
-            self.do(Step(what, lambda: None, lambda: not stores(), lambda: looks, needs))
+            self.do(Step(what, lambda: None, lambda: not left(), lambda: looks, needs))
 
     def _words(self, conditions: Conditions) -> list[tuple[Place, Callable[[bytes], bool]]]:
         """The words of conditions, each with what tells whether its bytes satisfy it."""
@@ -336,13 +350,18 @@ class SimFabric:
         def could(undone: Undone) -> bool:
             return first(undone) >= 0
 
-        return Status.OK, self.do(Step("wait", lambda: first([]), lambda: could([]), lambda: touches, could=could))
+        which = self.do(Step("wait", lambda: first([]), lambda: could([]), lambda: touches, could=could))
+        self.acquire()
+        return Status.OK, which
 
     def test(self, all_of: Conditions) -> npt.NDArray[np.bool_]:
-        """A load of each word, in one step."""
+        """A load of each word, in one step; acquires if one holds."""
         words = self._words(all_of)
-        found = self.look([place for place, _ in words], "test")
-        return np.array([holds(data) for (_, holds), data in zip(words, found, strict=True)], np.bool_)
+        found = self.look([place for place, _ in words], "test", plain=False)
+        held = np.array([holds(data) for (_, holds), data in zip(words, found, strict=True)], np.bool_)
+        if held.any():
+            self.acquire()
+        return held
 
     def _meeting(self, members: Members) -> Meeting:
         return self.job.meetings.setdefault((members.slot, members.pes[0]), Meeting())
@@ -362,6 +381,7 @@ class SimFabric:
         if len(members.pes) > 1:
             needs = [("arrived", team, pe, mine) for pe in members.pes]
             self.do(Step("barrier", lambda: None, ready, needs=lambda: needs))
+        self.acquire()
         calls = {meeting.calls[pe, mine] for pe in members.pes} - {0}
         return Status.MISMATCH if len(calls) > 1 or REFUSED in calls else Status.OK
 

@@ -60,7 +60,7 @@ class _Reader:
         """Looks at each line once."""
 
         def load(at: int, acquire: bool) -> int:
-            return int.from_bytes(self.fabric.load(self._cell(at), "load of a cell"), "little")
+            return int.from_bytes(self.fabric.load(self._cell(at), "load of a cell", plain=False), "little")
 
         return read_lines(load, self.layout, self.flag, self.nbytes, lambda: False)
 
@@ -76,7 +76,8 @@ class _Reader:
                 cut = cut_of(layout, self.nbytes, i)
                 if layout.reader is not Reader.SAME_LOAD:
                     for at in piece_cells(layout, cut):
-                        line[at : at + CELL] = self.fabric.load(self._cell(i * layout.step + at), "load of a cell")
+                        cell = self._cell(i * layout.step + at)
+                        line[at : at + CELL] = self.fabric.load(cell, "load of a cell", plain=False)
                 parts.append(payload_of(bytes(line), layout, cut))
         return b"".join(parts)[: self.nbytes]
 

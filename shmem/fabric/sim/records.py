@@ -154,7 +154,8 @@ def _amo(fabric: SimFabric, q: int, op: Fields, timeout_s: float) -> None:
     which, nbi = Amo(op.flags & ~NBI), bool(op.flags & NBI)
     at = op.dst, op.dst + op.width
     if which is Amo.FETCH and op.pe == fabric.me and not nbi:
-        fabric.heap.write(op.src, fabric.load(Place(fabric.me, *at), "fetch"))
+        fabric.heap.write(op.src, fabric.load(Place(fabric.me, *at), "fetch", plain=False))
+        fabric.acquire()
         return
     update = Update(_AMO[which], op.value & mask, op.cond & mask, op.width)
     more: dict[str, Any] = {}
@@ -163,6 +164,7 @@ def _amo(fabric: SimFabric, q: int, op: Fields, timeout_s: float) -> None:
     request = post(fabric, q, Kind.ATOMIC, op.pe, at, update=update, **more)
     if op.src and not nbi:
         _take(fabric, request, op.src, f"atomic {_AMO[which]}")
+        fabric.acquire()
     elif fabric.profile.program_order:
         fabric.settle(q, Stage.ANSWERED, op.pe, what="atomic")
 

@@ -332,7 +332,7 @@ class Job:
     def perform(self, move: Move) -> tuple[object, ...]:
         """Makes a move; returns what it made possible."""
         if isinstance(move, Event):
-            if move.key not in self.machine.flight:
+            if not self.machine.pends(move):
                 raise self._gone(move)
             self.machine.fire(move)
             return (move,)

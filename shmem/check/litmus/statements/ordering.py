@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ....delivery.facts import Touch
+from ....delivery.facts import stores
 from ....delivery.requests import Kind, Place, Stage
 from ..model import WORD, Impossible, Step
 from ..syntax import Word
@@ -30,12 +30,14 @@ class Ordering(Transfers):
 
     def _quiet(self) -> Iterator[Step]:
         yield self._step(nothing, self._quiet_of, needs=self._completed)
+        yield from self._acquire()
 
     def _pe_quiet(self) -> Iterator[Step]:
         target = self.statement.pes[0]
         yield self._step(
             nothing, lambda run: self._quiet_of(run, target), needs=lambda run: self._completed(run, target)
         )
+        yield from self._acquire()
 
     def _meet(self, team: tuple[int, ...], quiet: bool) -> Iterator[Step]:
         pe = self.pe
@@ -65,6 +67,7 @@ class Ordering(Transfers):
 
         yield self._step(arrive, may_arrive, needs=self._completed if quiet else stored)
         yield self._step(nothing, may_leave, needs=arrivals)
+        yield from self._acquire()
 
     def _barrier_all(self) -> Iterator[Step]:
         return self._meet(tuple(range(self.test.pes)), True)
@@ -88,17 +91,18 @@ class Ordering(Transfers):
     def _lock(self) -> Iterator[Step]:
         place = self._lock_word()
         yield self._step(
-            lambda run: run.machine.memory.write(place, (self.pe + 1).to_bytes(WORD, "little")),
+            lambda run: run.machine.set(place, (self.pe + 1).to_bytes(WORD, "little")),
             lambda run: not any(run.machine.memory.read(place)),
-            lambda run: (Touch(place, True),),
+            lambda run: stores(run.machine, 0, place),
         )
+        yield from self._acquire()
 
     def _unlock(self) -> Iterator[Step]:
         place = self._lock_word()
         yield self._step(
-            lambda run: run.machine.memory.write(place, bytes(WORD)),
+            lambda run: run.machine.set(place, bytes(WORD)),
             self._quiet_of,
-            lambda run: (Touch(place, True),),
+            lambda run: stores(run.machine, 0, place),
             self._completed,
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from ....delivery.facts import Touch, completed
+from ....delivery.facts import completed
 from ....delivery.requests import Event, Kind, Place, Request, Stage, Update
 from ..model import WORD, Impossible, Step
 from ..syntax import Remote, Sum, Word
@@ -41,7 +41,7 @@ class Transfers(Values):
             place = self._buffer(remote)
             yield self._step(
                 lambda run: run.loaded.__setitem__(self.pe, run.read(self.pe, place)),
-                touches=lambda run: (Touch(place, False),),
+                touches=self._load(place),
             )
 
     def _buffer(self, remote: Remote) -> Place:
@@ -149,6 +149,7 @@ class Transfers(Values):
         assert self.statement.word is not None
         yield from self._atomic(op, self.statement.remote, self.statement.values, keep=True)
         yield from self._answer(self.statement.word)
+        yield from self._acquire()
 
     def _atomic_fetch(self) -> Iterator[Step]:
         return self._fetching("fetch")

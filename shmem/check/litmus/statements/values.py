@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from ....delivery.facts import Touch, Undone, without
+from ....delivery.facts import Touch, Undone, acquires, could_acquire, stores, without
 from ....delivery.profiles import Profile
+from ....delivery.requests import Place
 from ..model import COMPARE, WORD, Layout, Step
 from ..syntax import VALUES, Statement, Sum, Test, Word
 
@@ -43,8 +44,22 @@ class Values:
                 registers = run.registers[pe]
                 registers[hidden] = (registers[hidden] + run.value(pe, word)) % VALUES
 
-            touches = (lambda run, place=place: (Touch(place, False),)) if place is not None else None
-            yield self._step(add, touches=touches)
+            yield self._step(add, touches=None if place is None else self._load(place))
+
+    def _load(self, place: Place) -> Callable[[Run], tuple[Touch, ...]]:
+        """What a plain load touches."""
+        return lambda run: (Touch(run.machine.plain(self.pe, place), False),)
+
+    def _acquire(self) -> Iterator[Step]:
+        """After what acquires: all that is placed is seen."""
+        if self.profile.reader == "lazy":
+            pe = self.pe
+            yield self._step(
+                nothing,
+                lambda run: not run.machine.unseen(pe),
+                lambda run: acquires(run.machine, pe),
+                could=lambda run, undone: could_acquire(run.machine, pe, undone),
+            )
 
     def _hidden(self, run: Run, name: str) -> int:
         return run.registers[self.pe].pop(f".{name}")
@@ -63,7 +78,7 @@ class Values:
         place = self.layout.place(self.pe, word, 1)
         delayed = self.profile.stores != "coherent" and place is not None and place.space == self.pe
         # A delayed store is no access yet: its placement is. But the PE's own loads see it.
-        return (lambda run: (Touch(place, True),)) if place is not None and not delayed else None
+        return (lambda run: stores(run.machine, self.pe, place)) if place is not None and not delayed else None
 
     def _assign(self) -> Iterator[Step]:
         statement = self.statement
@@ -72,7 +87,8 @@ class Values:
         assert word is not None
         yield self._step(lambda run: self._put_value(run, word, self._hidden(run, "sum")), touches=self._stores(word))
 
-    def _wait(self) -> Iterator[Step]:
+    def _until(self, plain: bool) -> Iterator[Step]:
+        """Waits for an own word: as a plain load gives it, or as it is in memory."""
         statement, pe = self.statement, self.pe
         word = statement.word
         assert word is not None
@@ -80,8 +96,12 @@ class Values:
         assert place is not None
         yield from self._loads(statement.values[0], "wanted")
 
+        def where(run: Run) -> Place:
+            return run.machine.plain(pe, place) if plain and place.space == pe else place
+
         def could(run: Run, undone: Undone) -> bool:
-            value = int.from_bytes(without(undone, place, run.read(pe, place)), "little")
+            at = where(run)
+            value = int.from_bytes(without(undone, at, run.machine.look(pe, at)), "little")
             return COMPARE[statement.op](value, run.registers[pe][".wanted"])
 
         def holds(run: Run) -> bool:
@@ -90,9 +110,19 @@ class Values:
         def go_on(run: Run) -> None:
             self._hidden(run, "wanted")
 
-        yield self._step(go_on, holds, lambda run: (Touch(place, False),), could=could)
+        yield self._step(go_on, holds, lambda run: (Touch(where(run), False),), could=could)
 
-    _signal_wait = _poll = _poll_line = _wait
+    def _wait(self) -> Iterator[Step]:
+        yield from self._until(False)
+        yield from self._acquire()
+
+    _signal_wait = _wait
+
+    def _poll(self) -> Iterator[Step]:
+        return self._until(True)
+
+    def _poll_line(self) -> Iterator[Step]:
+        return self._until(False)
 
 
 def nothing(run: Run) -> None:

@@ -1,0 +1,201 @@
+"""Knobs of profiles that no named one turns: what they add, against enumerations in plain Python, and the searches
+against each other with them on."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import random
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from shmem.check import dpor
+from shmem.check.litmus.language import parse
+from shmem.check.litmus.model import Impossible
+from shmem.check.litmus.run import Run
+from shmem.check.litmus.syntax import Test
+from shmem.delivery.profiles import Profile, varied
+
+from .programs import program, shmem_program
+from .test_reductions import compare
+from .test_sim import ends_as_data, ends_as_program
+
+SEEDS = 60 if os.environ.get("SHMEMU_TEST_CELLS") == "full" else 12
+
+# Each knob with a profile that keeps an order, and one that keeps none.
+KNOBS: dict[str, tuple[Profile, ...]] = {
+    "repeat": (varied("rc_strict", repeat=True), varied("openshmem", unit=8, repeat=True)),
+    "lazy": (varied("rc_strict", reader="lazy"), varied("openshmem", unit=8, reader="lazy")),
+    "lazy and repeat": (varied("rc_relaxed", reader="lazy", repeat=True),),
+}
+PROFILES = [profile for profiles in KNOBS.values() for profile in profiles]
+ON_CONTEXTS = [profile for name in ("repeat", "lazy", "lazy and repeat") for profile in KNOBS[name]]
+
+
+def made(text: str, names: str = "x = 0, y = 0, s = 0") -> Test:
+    [test] = parse(f'test K "knob"\ninit {names}\nlocal b = 0, c = 0\n{text}\nverdict udma clean\n')
+    return test
+
+
+def seen(text: str, profile: Profile, *registers: str, final: str = "") -> set[tuple[Any, ...]]:
+    """What registers of PE 1 (`0r`: of PE 0) are at the ends, behind them a final word of PE 1; -1: PE 1 waits."""
+    test = made(text)
+    compare(test, replace(profile, unit=max(profile.unit, 8)))
+    found = dpor.Search(lambda: Run(test, profile)).run()
+    assert found.complete
+    first = Run(test, profile).layout.symmetric[final] if final else 0
+    ends = set()
+    for end in found.outcomes:
+        values = [dict(end.registers[0 if name[0] == "0" else 1]).get(name.lstrip("0"), 0) for name in registers]
+        if final:
+            values.append(int.from_bytes(end.heaps[1][first : first + 8], "little"))
+        ends.add((*values, -1) if 1 in end.blocked else tuple(values))
+    return ends
+
+
+@pytest.mark.parametrize("profile", PROFILES, ids=lambda profile: profile.name)
+def test_searches_agree_on_random_programs(profile: Profile) -> None:
+    used = []
+    for seed in range(SEEDS):
+        text = program(random.Random(f"{profile.name} {seed}"))
+        [test] = parse(text)
+        try:
+            used.append(compare(test, profile))
+        except Impossible:
+            continue
+        except AssertionError as error:
+            raise AssertionError(f"seed {seed} under {profile.name}:\n{text}") from error
+    assert used.count("") <= len(used) // 2
+
+
+@pytest.mark.parametrize("profile", ON_CONTEXTS, ids=lambda profile: profile.name)
+def test_programs_have_the_ends_of_their_litmus_tests(profile: Profile) -> None:
+    compared = 0
+    for seed in range(SEEDS // 2):
+        text = shmem_program(random.Random(f"{profile.name} {seed}"))
+        [test] = parse(text)
+        wanted = ends_as_data(test, profile)
+        found = ends_as_program(test, profile) if wanted is not None else None
+        if wanted is not None and found is not None:
+            assert found == wanted, f"seed {seed} under {profile.name}:\n{text}"
+            compared += 1
+    assert compared >= SEEDS // 6
+
+
+# ---- repeat ----
+
+
+def deliveries(ordered: bool) -> set[tuple[int, ...]]:
+    """Orders of writes 1 and 2, each delivered twice, and looks (0) of a reader: the first of each in order or not."""
+    found = set()
+    for order in itertools.permutations(["1", "1 again", "2", "2 again", "r0", "r1"]):
+        at = order.index
+        kept = at("1") < at("1 again") and at("2") < at("2 again") and at("r0") < at("r1")
+        if kept and (at("1") < at("2") or not ordered):
+            now, looks = 0, []
+            for step in order:
+                if step[0] == "r":
+                    looks.append(now)
+                else:
+                    now = int(step[0])
+            found.add((*looks, now))
+    return found
+
+
+@pytest.mark.parametrize(("name", "ordered"), [("rc_strict", True), ("srd", False)])
+def test_a_write_comes_twice_and_late(name: str, ordered: bool) -> None:
+    text = "P0: write x@1 = 1; write x@1 = 2\nP1: r0 = x; r1 = x"
+    assert seen(text, varied(name, repeat=True), "r0", "r1", final="x") == deliveries(ordered)
+
+
+@pytest.mark.parametrize(
+    ("between", "stale"),
+    [("poll_cq 1", True), ("fence", True), ("quiet", False), ("pe_quiet 1", False), ("barrier_all", False)],
+)
+def test_only_a_quiet_is_past_the_second_delivery(between: str, stale: bool) -> None:
+    first, second = ("write", "write") if between == "poll_cq 1" else ("put", "put")
+    meets = "barrier_all; " if between == "barrier_all" else ""
+    text = f"P0: {first} x@1 = 1; {between}; {second} x@1 = 2\nP1: {meets}r0 = x"
+    ends = seen(text, varied("rc_strict", repeat=True), final="x")
+    assert ends == ({(1,), (2,)} if stale else {(2,)})
+
+
+def test_words_and_atomics_come_once() -> None:
+    profile = varied("rc_strict", repeat=True)
+    assert seen("P0: faa x@1 += 1; faa x@1 += 1\nP1: r0 = y", profile, final="x") == {(2,)}
+    assert seen("P0: put_signal y@1 = 1, s@1 add 1\nP1: signal_wait s == 1", profile, final="s") == {(1,)}
+
+
+# ---- lazy readers ----
+
+
+def sights(first: str, looks: str) -> set[tuple[int, ...]]:
+    """What looks of a reader give, whose view learns of each placement by itself. Placements are in order, `first` and
+    then y; of one word they are shown in order as well."""
+    names = ["place " + first, "place y", "show " + first, "show y", *(f"{i} {name}" for i, name in enumerate(looks))]
+    found = set()
+    for order in itertools.permutations(names):
+        at = order.index
+        placed = at("place " + first) < at("place y") and all(at(f"place {n}") < at(f"show {n}") for n in {first, "y"})
+        same = first != "y" or at("show " + first) < at("show y")
+        if placed and same and all(at(names[i]) < at(names[i + 1]) for i in range(4, len(names) - 1)):
+            view, given = {"x": 0, "y": 0}, []
+            for step in order:
+                if step.startswith("show"):
+                    view[step[-1]] = 1
+                elif step[0].isdigit():
+                    given.append(view[step[-1]])
+            found.add(tuple(given))
+    return found
+
+
+@pytest.mark.parametrize("looks", ["yx", "xy", "yxx", "xx"])
+def test_a_lazy_reader_sees_units_in_any_order(looks: str) -> None:
+    program = "; ".join(f"r{i} = {name}" for i, name in enumerate(looks))
+    text = f"P0: write x@1 = 1; write y@1 = 1\nP1: {program}"
+    registers = [f"r{i}" for i in range(len(looks))]
+    assert seen(text, varied("rc_strict", reader="lazy"), *registers) == sights("x", looks)
+
+
+def test_a_lazy_reader_goes_never_back() -> None:
+    text = "P0: write x@1 = 1; write x@1 = 2\nP1: r0 = x; r1 = x"
+    wanted = {(0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2)}
+    assert seen(text, varied("rc_strict", reader="lazy"), "r0", "r1") == wanted
+
+
+ACQUIRES = {
+    "wait y == 1": True, "signal_wait y == 1": True, "poll y == 1": False, "poll_line y == 1": False,
+    "poll y == 1; quiet": True, "poll y == 1; pe_quiet 0": True, "poll y == 1; fence": False,
+    "poll y == 1; get g <- s@0": False, "poll y == 1; g = atomic_fetch s@0": True,
+    "poll y == 1; atomic_add s@0 += 1": False, "poll y == 1; lock s; unlock s": True,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("how", ACQUIRES)
+@pytest.mark.parametrize("name", ["rc_strict", "openshmem"])
+def test_what_acquires(how: str, name: str) -> None:
+    text = f"P0: put x@1 = 1; fence; put y@1 = 1\nP1: {how}; r = x"
+    assert seen(text, varied(name, unit=8), "r") == {(1,)}
+    assert seen(text, varied(name, unit=8, reader="lazy"), "r") == ({(1,)} if ACQUIRES[how] else {(0,), (1,)})
+
+
+@pytest.mark.parametrize("how", ["barrier_all", "sync_all"])
+def test_meetings_acquire(how: str) -> None:
+    text = f"P0: put x@1 = 1; quiet; {how}\nP1: r0 = x; {how}; r = x"
+    assert seen(text, varied("openshmem", unit=8, reader="lazy"), "r0", "r") == {(0, 1), (1, 1)}
+
+
+@pytest.mark.parametrize("name", ["rc_strict", "openshmem"])
+def test_a_lazy_reader_sees_its_own_stores(name: str) -> None:
+    """Also where something older comes to light later."""
+    text = "P0: put x@1 = 1; quiet; tell 1\nP1: hear 0; x = 2; r0 = x; r1 = x; quiet; r2 = x"
+    assert seen(text, varied(name, unit=8, reader="lazy"), "r0", "r1", "r2", final="x") == {(2, 2, 2, 2)}
+
+
+def test_others_read_what_is_placed() -> None:
+    """Gets, atomics and late sources read memory, not what its PE sees of it."""
+    first = "P0: put x@1 = 1; quiet; get g <- x@1; tell 1; hear 1; quiet; f = y"
+    text = first + "\nP1: hear 0; put_nbi y@0 <- x; quiet; tell 0; r = x"
+    assert seen(text, varied("rc_strict", reader="lazy"), "0g", "0f", "r") == {(1, 1, 1)}
