@@ -69,6 +69,7 @@ bench: $(CORE)                  ## on an idle machine; results in out/
 	$(PY) benchmarks/dispatch.py $(ARGS)
 	$(PY) benchmarks/rma.py $(ARGS)
 	$(PY) benchmarks/collectives.py $(ARGS)
+	$(PY) benchmarks/explorer.py $(ARGS)
 
 dist: $(ENV)                    ## dist/: an sdist and the wheel made from it
 	rm -rf dist

@@ -79,3 +79,12 @@ def test_a_row_holds_the_median_the_99th_percentile_and_the_worst():
     common = pytest.importorskip("common")
     row = common.row("bench", "case", "ours", "ms", [float(n) for n in range(200, 0, -1)])
     assert (row["p50"], row["p99"], row["max"]) == (100.5, 198.0, 200.0)
+
+
+def test_the_explorer_and_the_search_by_hand_agree(tmp_path):
+    output = run_quick("explorer", "--out", str(tmp_path))
+    assert "both find the early credit, and nothing else" in output
+    report = json.loads((tmp_path / "explorer.json").read_text())
+    assert [row["what"] for row in report["rows"]] == ["ours", "by hand"] * 2
+    states = [int(row["case"].split()[-2]) for row in report["rows"] if row["what"] == "ours"]
+    assert 0 < states[1] - states[0] <= 4 * 3 * 2 * 1.5  # two moves a word and epoch
