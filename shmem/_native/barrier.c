@@ -2,6 +2,7 @@
  * with one system call. Oversubscribed, fewer wake-ups beat fewer hops (a dissemination barrier is faster only at two
  * PEs). The fingerprint of the collective call travels in the same cache line as the counter: the first to arrive
  * leaves his, the others compare, and the generation's lowest bit tells everybody whether all were equal. */
+#include <pthread.h>
 #include "core.h"
 
 #include <errno.h>
@@ -98,11 +99,12 @@ static int visit(sm_pe *p, int slot, int leader, int n, uint64_t call, int64_t t
     return arrive(p, v, s, n, timeout_ns);
 }
 
-static _Thread_local char thread;           /* its address tells threads apart */
+/* What tells threads apart: the same in both libraries that this file is in, unlike the address of a thread's own. */
+static uintptr_t self(void) { return (uintptr_t)pthread_self(); }
 
 int sm_barrier(sm_pe *p, int slot, int leader, int n, uint64_t call, int64_t timeout_ns) {
     _Atomic uintptr_t *owner = &p->visits[slot].owner;
-    uintptr_t mine = (uintptr_t)&thread, other = 0;
+    uintptr_t mine = self(), other = 0;
     if (!atomic_compare_exchange_strong(owner, &other, mine) && other != mine) return SM_BUSY;
     int status = visit(p, slot, leader, n, call, timeout_ns);
     if (status == SM_OK || status == SM_MISMATCH) atomic_store_explicit(owner, 0, memory_order_release);
@@ -110,7 +112,7 @@ int sm_barrier(sm_pe *p, int slot, int leader, int n, uint64_t call, int64_t tim
 }
 
 static void disown(sm_pe *p, int slot) {
-    uintptr_t mine = (uintptr_t)&thread;
+    uintptr_t mine = self();
     atomic_compare_exchange_strong(&p->visits[slot].owner, &mine, 0);
 }
 
