@@ -8,7 +8,8 @@ import pytest
 
 from shmem.cli import main
 
-CONTRACT = Path(__file__).parents[1] / "litmus" / "contract"
+ROOT = Path(__file__).parents[2]
+CONTRACT = ROOT / "tests" / "litmus" / "contract"
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
@@ -21,7 +22,7 @@ def test_a_folder_that_holds(capsys: pytest.CaptureFixture[str], tmp_path: Path)
     code, out, _ = run(capsys, str(CONTRACT), "--matrix", str(tmp_path / "out.md"))
     assert code == 0
     assert out.splitlines()[-1] == "81 tests, 120 verdicts, 0 wrong"
-    table = (tmp_path / "out.md").read_text().splitlines()
+    table = [line for line in (tmp_path / "out.md").read_text().splitlines() if line.startswith("|")]
     assert len(table) == 2 + 81
     [row] = [line for line in table if line.startswith("| U05 ")]
     cells = dict(zip(table[0].split(" | ")[1:], row.split(" | ")[1:], strict=True))
@@ -75,3 +76,10 @@ def test_an_error_shows_the_line_and_a_caret(capsys: pytest.CaptureFixture[str],
 def test_no_such_file(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert run(capsys, str(tmp_path / "none.litmus"))[0] == 2
     assert "no .litmus file" in run(capsys, str(tmp_path))[2]
+
+
+def test_the_page_of_all_tests_is_current(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert run(capsys, str(ROOT / "tests" / "litmus"), "--matrix", str(tmp_path / "out.md"))[0] == 0
+    assert (ROOT / "docs" / "litmus-matrix.md").read_text() == (tmp_path / "out.md").read_text(), (
+        "run: shmemu litmus tests/litmus --matrix docs/litmus-matrix.md"
+    )

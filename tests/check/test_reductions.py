@@ -23,9 +23,9 @@ from shmem.delivery.profiles import NAMED, Profile
 
 from .programs import program
 
-CONTRACT = Path(__file__).parents[1] / "litmus" / "contract"
-CASES = [(test, name) for path in sorted(CONTRACT.glob("*.litmus")) for test in read(path) for name in test.verdicts]
 FULL = os.environ.get("SHMEMU_TEST_CELLS") == "full"
+FILES = sorted((Path(__file__).parents[1] / "litmus").glob("*/*.litmus" if FULL else "contract/*.litmus"))
+CASES = [(test, name) for path in FILES for test in read(path) for name in test.verdicts]
 PLAIN_MAX = REMEMBERED_MAX = 6_000 if FULL else 1_500
 SEEDS = 60 if FULL else 20
 
@@ -61,7 +61,7 @@ def compare(test: Test, profile: Profile) -> str:
 
 
 @pytest.mark.parametrize(("test", "name"), CASES, ids=[f"{test.name}-{name}" for test, name in CASES])
-def test_searches_agree_on_the_contract(test: Test, name: str) -> None:
+def test_searches_agree_on_the_files(test: Test, name: str) -> None:
     assert compare(test, profile_for(test, name)) or not FULL
 
 

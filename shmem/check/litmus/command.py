@@ -8,10 +8,21 @@ from typing import Annotated
 
 import typer
 
+from ...delivery.profiles import NAMED
 from ...errors import ArgumentError, LitmusSyntaxError
 from .language import read
 from .syntax import Test
 from .verdict import NOT_JUDGED, Judgement, judge, profiles_of
+
+INTRODUCTION = """# Litmus tests by delivery profiles
+
+How many of the executions that a profile allows have the outcome that a test asks about: all of them (always), some, or
+none (never). An empty cell: the test says nothing of that profile. The tests are in `tests/litmus`, the profiles in
+`shmem/delivery/profiles.py`, the language in [litmus.md](litmus.md). This page is written by
+
+    shmemu litmus tests/litmus --matrix docs/litmus-matrix.md
+
+"""
 
 
 def register(app: typer.Typer) -> None:
@@ -29,6 +40,10 @@ def litmus(
         typer.Option(metavar="OUT.MD", help="Write a table of tests by profiles: always, sometimes, never."),
     ] = None,
     outcomes: Annotated[bool, typer.Option("--outcomes", help="Show what the registers were, with counts.")] = False,
+    hardware: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="Run each test N times as processes; is what is seen allowed?"),
+    ] = None,
 ) -> None:
     """Explore litmus tests; exit code 1 if a verdict does not hold, 2 if a file can't be read."""
     try:
@@ -36,6 +51,10 @@ def litmus(
     except LitmusSyntaxError as error:
         typer.echo(f"shmemu: {error}", err=True)  # of several lines: the place is shown
         raise typer.Exit(2) from None
+    if hardware is not None:
+        if matrix is not None or outcomes:
+            raise ArgumentError("--matrix and --outcomes are for searches: --hardware shows what it saw")
+        raise typer.Exit(on_hardware(tests, hardware, profile))
     judged = []
     for test in tests:
         for name in [profile] if profile else profiles_of(test):
@@ -48,6 +67,28 @@ def litmus(
     if matrix is not None:
         matrix.write_text(table(judged), encoding="utf-8")
     raise typer.Exit(1 if wrong else 0)
+
+
+def on_hardware(tests: list[Test], times: int, profile: str | None) -> int:
+    """Runs tests as processes and tells what was seen; the exit code. Raises ArgumentError if none can be run."""
+    from .hardware import observe, refusal, told
+
+    refused = [problem for test in tests if (problem := refusal(test))]
+    possible = [test for test in tests if not refusal(test)]
+    if not possible:
+        raise ArgumentError(refused[0] if len(refused) == 1 else "none of these tests can be run on hardware")
+    typer.echo("".join(f"--  {problem}\n" for problem in refused), nl=False)
+    wrong = 0
+    for test in possible:
+        seen = observe(test, times, profile)
+        wrong += not seen.right
+        share = f"{len(seen.ends) - len(seen.strange)} of {len(seen.judged.outcomes)} allowed ends seen"
+        typer.echo(f"{'ok  ' if seen.right else 'BAD '}{test.name:8} {seen.judged.profile:20} {times} runs, {share}")
+        for end, count in sorted(seen.ends.items()):
+            strange = f"  not allowed under {seen.judged.profile}" if end in seen.strange else ""
+            typer.echo(f"    {count:6}  {told(test, end)}{strange}")
+    typer.echo(f"{len(possible)} tests run, {len(refused)} refused, {wrong} wrong")
+    return 1 if wrong else 0
 
 
 def read_all(paths: Iterable[Path]) -> list[Test]:
@@ -87,12 +128,13 @@ def ends(found: Judgement) -> list[tuple[str, int]]:
 
 
 def table(judged: list[Judgement]) -> str:
-    """The Markdown table of tests by profiles."""
-    profiles = list(dict.fromkeys(each.profile for each in judged))
+    """The Markdown page of tests by profiles."""
+    found = {each.profile for each in judged}
+    profiles = [name for name in NAMED if name in found]
     rows: dict[str, dict[str, str]] = {}
     for each in judged:
         name = f"{each.test.name} {each.test.title}"
         rows.setdefault(name, {})[each.profile] = "-" if each.problem else each.how_often
     lines = ["| test | " + " | ".join(profiles) + " |", "|---" * (len(profiles) + 1) + "|"]
-    lines += [f"| {name} | " + " | ".join(found.get(p, "") for p in profiles) + " |" for name, found in rows.items()]
-    return "\n".join(lines) + "\n"
+    lines += [f"| {name} | " + " | ".join(cells.get(p, "") for p in profiles) + " |" for name, cells in rows.items()]
+    return INTRODUCTION + "\n".join(lines) + "\n"
