@@ -21,7 +21,7 @@ from .views import Views
 
 OK = "ok"
 # Values of a profile that nothing here obeys so far: refused, not ignored.
-NOT_YET = {"lost_ack": True, "lost_doorbell": True}
+NOT_YET = {"lost_ack": True}
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +103,6 @@ class Machine:
         for name, value in NOT_YET.items():
             if getattr(profile, name) == value:
                 raise ArgumentError(f"profile {profile.name}: {name}={value!r} is not modelled yet")
-        if profile.on_error != "error":
-            raise ArgumentError(f"profile {profile.name}: on_error={profile.on_error!r} is not modelled yet")
         if profile.repeat and profile.program_order:
             raise ArgumentError(f"profile {profile.name}: an ordered machine delivers nothing twice")
         if profile.reader == "lazy" and profile.program_order:
@@ -120,6 +118,7 @@ class Machine:
         self.receives: dict[int, int] = {}  # posted ones, by PE; a PE that is missing has enough
         self.received: dict[int, list[Completion]] = {}
         self.answers: dict[Key, bytes] = {}  # results that a program waits for
+        self.failed: dict[Key, Event] = {}  # requests that failed or were flushed, and the events that ended them
         self.known: dict[Key, Request] = {}  # all that was ever posted: what of it never changes
 
     # ---- what programs do ----
@@ -149,6 +148,13 @@ class Machine:
     def _forwards(self, request: Request) -> bool:
         mine = request.kind is Kind.STORE or (self.profile.program_order and request.kind is Kind.WRITE)
         return mine and request.read and not request.reached(Stage.PLACED)
+
+    def queue_pair(self, name: Hashable, cq: Hashable, depth: int) -> QueueState:
+        """The queue pair of a name, a new one if there is none; depth: of that, in blocks."""
+        if name not in self.queue_pairs:
+            profile = self.profile
+            self.queue_pairs[name] = QueueState(cq, depth, on_error=profile.on_error, lossy=profile.lost_doorbell)
+        return self.queue_pairs[name]
 
     def store(self, pe: int, place: Place, data: bytes) -> None:
         """A plain store of a PE to symmetric memory."""
@@ -223,7 +229,8 @@ class Machine:
     def enabled(self) -> list[Event]:
         """The events that may happen next, in a fixed order."""
         shown = [] if self.views is None else self.views.enabled()
-        return shown + [event for request in self.flight.values() for event in self._next(request)]
+        bells = [event for queue in self.queue_pairs.values() for event in queue.bell_events()]
+        return shown + bells + [event for request in self.flight.values() for event in self._next(request)]
 
     def pends(self, event: Event) -> bool:
         """Whether there is such an event still to come, perhaps not yet possible."""
@@ -332,6 +339,10 @@ class Machine:
             assert piece is not None
             self.views.show(piece)
             return
+        if event.act in (Act.BELL, Act.LOSE):
+            queue = self.queue_pairs[self.known[event.key].queue]
+            queue.bell(self.flight, event.act is Act.LOSE)
+            return
         request = self.flight[event.key]
         _FIRE[event.act](self, request, event.unit)
         self._end(request)
@@ -416,6 +427,7 @@ class Machine:
             told = Completion(request.bad or OK, request.key, request.queue, request.at.hi - request.at.lo)
             self.completions.setdefault(queue.cq, []).append(told)
         if request.bad:
+            self.failed[request.key] = Event(request.key, Act.RETIRE, 0)
             self.flight.pop(request.key)
 
     def _give_up(self, request: Request, unit: int) -> None:
@@ -434,7 +446,7 @@ class Machine:
         other.queue_pairs = {name: queue.copy() for name, queue in self.queue_pairs.items()}
         other.receives = dict(self.receives)
         other.received = {pe: list(told) for pe, told in self.received.items()}
-        other.answers, other.known = dict(self.answers), dict(self.known)
+        other.answers, other.known, other.failed = dict(self.answers), dict(self.known), dict(self.failed)
         return other
 
     def digest(self) -> tuple[object, ...]:

@@ -50,7 +50,10 @@ class Profile:
     # tells that this is over, but quiet and barriers do. Words that follow the data, and atomics, come once.
     repeat: bool = False
     lost_ack: bool = False
+    # One doorbell of each queue pair may be lost: what it was for waits for the next one.
     lost_doorbell: bool = False
+    # What a failure does to the later requests of its queue pair: "error": they are flushed; "suspend": they stop where
+    # they are; "go_on": nothing, and what had to wait for the failed one waits for its completion.
     on_error: str = "error"
     self_send: bool = True
     stores: str = "coherent"  # own stores to symmetric memory, as others see them: at once | any time later | in order
