@@ -46,6 +46,8 @@ def touches(machine: Machine, event: Event) -> tuple[Touch, ...]:
     if event.act in (Act.BELL, Act.LOSE):
         return (Touch(Place(("bells", machine.known[event.key].queue), 0, 1), True),)
     request, found = machine.flight[event.key], _touches(machine, event)
+    if machine.profile.lost_ack and request.ring:  # a failure comes before or after all that it may keep from happening
+        found = (*found, Touch(Place(("failure", request.queue), 0, 1), event.act in (Act.RETIRE, Act.UNTOLD)))
     if machine.views is None or event.act not in (Act.PLACE, Act.AGAIN, Act.WORD, Act.LAND):
         return found
     beside = [_beside(machine, each.place, request.own(each.place)) for each in found if each.writes]
@@ -103,7 +105,7 @@ def _touches(machine: Machine, event: Event) -> tuple[Touch, ...]:
         return (Touch(request.source, False),)
     if act is Act.RECEIVE:
         return (Touch(Place(("received", request.target), 0, 1), True),)
-    if act is Act.RETIRE:
+    if act in (Act.RETIRE, Act.UNTOLD):
         return (Touch(Place(machine.queue_pairs[request.queue].cq, 0, 1), True),)
     if act is Act.WORD:
         assert request.word is not None
@@ -147,11 +149,9 @@ def _reached(machine: Machine, request: Request, stage: Stage) -> list[Event]:
 
 def alternative(one: Move, other: Move) -> bool:
     """Whether two moves are two ways in which one thing may go: where one is tried, so must be the other."""
-    fates = (Act.BELL, Act.LOSE)
-    return (
-        isinstance(one, Event) and isinstance(other, Event) and (one.key, one.unit) == (other.key, other.unit)
-        and one.act in fates and other.act in fates
-    )  # fmt: skip
+    if not (isinstance(one, Event) and isinstance(other, Event)) or (one.key, one.unit) != (other.key, other.unit):
+        return False
+    return any(one.act in fates and other.act in fates for fates in ((Act.BELL, Act.LOSE), (Act.RETIRE, Act.UNTOLD)))
 
 
 def causes(machine: Machine, event: Event) -> list[Event]:
@@ -186,10 +186,12 @@ def causes(machine: Machine, event: Event) -> list[Event]:
         found += request.events(Stage.PLACED)
         covered = machine.covered(request, machine.known.values())
         found += [cause for each in covered for cause in _reached(machine, each, Stage.PLACED)]
-    elif act is Act.RETIRE:
-        found += request.events(machine.completes_at(request))
+    elif act in (Act.RETIRE, Act.UNTOLD):
+        retired = act is Act.RETIRE
+        found += request.events(machine.completes_at(request) if retired else machine.executed_at(request))
         same = [each for each in machine.known.values() if each.ring and each.queue == request.queue]
-        found += [Event(each.key, Act.RETIRE, 0) for each in same if each.key < request.key]
+        earlier = [each.key for each in same if each.key < request.key]
+        found += [Event(key, how, 0) for key in earlier for how in (Act.RETIRE, Act.UNTOLD)]
         found.append(Event(event.key, Act.GIVE_UP, 0))
     return found
 

@@ -20,8 +20,6 @@ from .tables import Rules
 from .views import Views
 
 OK = "ok"
-# Values of a profile that nothing here obeys so far: refused, not ignored.
-NOT_YET = {"lost_ack": True}
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,11 +98,8 @@ class Machine:
     """Memory and what is in flight, under a profile."""
 
     def __init__(self, profile: Profile, memory: Memory) -> None:
-        for name, value in NOT_YET.items():
-            if getattr(profile, name) == value:
-                raise ArgumentError(f"profile {profile.name}: {name}={value!r} is not modelled yet")
-        if profile.repeat and profile.program_order:
-            raise ArgumentError(f"profile {profile.name}: an ordered machine delivers nothing twice")
+        if (profile.repeat or profile.lost_ack) and profile.program_order:
+            raise ArgumentError(f"profile {profile.name}: an ordered machine loses nothing, and delivers nothing twice")
         if profile.reader == "lazy" and profile.program_order:
             raise ArgumentError(f"profile {profile.name}: on an ordered, coherent machine what is placed is visible")
         self.profile = profile
@@ -184,7 +179,8 @@ class Machine:
         profile = self.profile
         unit = 1 << 62 if request.kind is Kind.ATOMIC else profile.unit
         request.units = units_of(request.at.lo, request.at.hi, unit)
-        request.ascending = request.ascending or profile.units == "ascending"
+        redone = profile.lost_ack and request.kind is Kind.READ  # then its units may be read in any order
+        request.ascending = (request.ascending or profile.units == "ascending") and not redone
         request.read = request.source is None
         request.worded = request.word is None
         plain = request.update is None or request.update.op in ("set", "fetch") or profile.program_order
@@ -286,6 +282,8 @@ class Machine:
             yield Event(key, Act.RECEIVE, 0)
         if request.ring and self._complete(request):
             yield Event(key, Act.RETIRE, 0)
+        if self.profile.lost_ack and request.ring and self._complete(request, self.executed_at(request)):
+            yield Event(key, Act.UNTOLD, 0)
 
     @staticmethod
     def _second(request: Request) -> Iterator[Event]:
@@ -325,11 +323,18 @@ class Machine:
             return Stage.ANSWERED
         return Stage.PLACED if self.profile.completion in ("placed", "visible") else Stage.SOURCE
 
-    def _complete(self, request: Request) -> bool:
-        """Whether a completion may be written now, in the order posted."""
+    @staticmethod
+    def executed_at(request: Request) -> Stage:
+        """The stage at which the target has a request, whether or not anybody is told."""
+        return Stage.PLACED if request.kind in (Kind.READ, Kind.ATOMIC) else Stage.SOURCE
+
+    def _complete(self, request: Request, stage: Stage | None = None) -> bool:
+        """Whether a completion (of a stage) may be written now, in the order posted."""
         if request.retired or self.queue_pairs[request.queue].waiting[0] != request.key:
             return False
-        return self._open(request, Stage.SOURCE) and request.reached(self.completes_at(request))
+        return self._open(request, Stage.SOURCE) and request.reached(
+            self.completes_at(request) if stage is None else stage
+        )
 
     def fire(self, event: Event) -> None:
         """Makes an event happen, which must be enabled."""
@@ -424,10 +429,21 @@ class Machine:
         queue.retire(request)
         request.retired = True
         if request.signaled or request.bad:
-            told = Completion(request.bad or OK, request.key, request.queue, request.at.hi - request.at.lo)
-            self.completions.setdefault(queue.cq, []).append(told)
+            self._tell(request, request.bad or OK)
         if request.bad:
             self.failed[request.key] = Event(request.key, Act.RETIRE, 0)
+            self.flight.pop(request.key)
+
+    def _tell(self, request: Request, status: str) -> None:
+        told = Completion(status, request.key, request.queue, request.at.hi - request.at.lo)
+        self.completions.setdefault(self.queue_pairs[request.queue].cq, []).append(told)
+
+    def _untold(self, request: Request, unit: int) -> None:
+        self.queue_pairs[request.queue].untold(request, self.flight)
+        request.retired = True
+        self._tell(request, "retry")
+        if request.kind in (Kind.READ, Kind.ATOMIC):  # its answer does not come
+            self.failed[request.key] = Event(request.key, Act.UNTOLD, 0)
             self.flight.pop(request.key)
 
     def _give_up(self, request: Request, unit: int) -> None:
@@ -474,4 +490,5 @@ _FIRE: dict[Act, Callable[[Machine, Request, int], None]] = {
     Act.RETIRE: Machine._retire,
     Act.GIVE_UP: Machine._give_up,
     Act.AGAIN: Machine._again,
+    Act.UNTOLD: Machine._untold,
 }

@@ -103,8 +103,19 @@ class QueueState:
         self._fails(request.key)
         if self.on_error != "error":
             return
+        self._flush(request, flight)
+
+    def _flush(self, request: Request, flight: dict[Key, Request]) -> None:
         for key in self.waiting[self.waiting.index(request.key) + 1 :]:
             flight[key].bad = "flush"
+
+    def untold(self, request: Request, flight: dict[Key, Request]) -> None:
+        """Takes the first request off as failed, though its target has it: what it does there goes on."""
+        self._fails(request.key)
+        if self.on_error == "error":
+            self._flush(request, flight)
+            self.failed = True
+        self.waiting.pop(0)
 
     def retire(self, request: Request) -> None:
         """Takes the first request off; a failure puts the queue into the state ERROR, if that is what it does."""

@@ -54,6 +54,7 @@ class Act(IntEnum):
     SHOW = 10  # what was placed is seen by the PE whose memory it is in (see `views`)
     BELL = 11  # a doorbell arrives; `key` is the last request that it rings, `unit` its number
     LOSE = 12  # or is lost
+    UNTOLD = 13  # instead of RETIRE: acknowledgements were lost until the retries were used up
 
 
 class Event(NamedTuple):

@@ -31,6 +31,7 @@ KNOBS: dict[str, tuple[Profile, ...]] = {
     "repeat": (varied("rc_strict", repeat=True), varied("openshmem", unit=8, repeat=True)),
     "lazy": (varied("rc_strict", reader="lazy"), varied("openshmem", unit=8, reader="lazy")),
     "lost_doorbell": (varied("rc_strict", lost_doorbell=True), varied("udma", lost_doorbell=True)),
+    "lost_ack": (varied("rc_strict", lost_ack=True), varied("udma", lost_ack=True, on_error="go_on")),
     "suspend": (varied("rc_strict", on_error="suspend"), varied("rc_relaxed", on_error="suspend", lost_doorbell=True)),
     "go_on": (varied("rc_strict", on_error="go_on"), varied("udma", on_error="go_on")),
     "lazy and repeat": (varied("rc_relaxed", reader="lazy", repeat=True),),
@@ -277,6 +278,12 @@ PLANTED: dict[str, tuple[Profile, str, str, str]] = {
         "P0: write x@1 = 1 {nodb}; write y@1 = 1 {nodb}; doorbell 1; doorbell 1; poll_cq 1 n=2",
         "0:blocked",
     ),
+    "adding once more after a failure": (
+        varied("rc_strict", lost_ack=True),
+        "P0: faa x@1 += 1; poll_cq 1 -> c; faa x@1 += 1 {qp=2}",
+        "P0: cas x@1 0 1; poll_cq 1 -> c; cas x@1 0 1 {qp=2}",
+        "x@1 == 2",
+    ),
     "a flag behind data that failed": (
         varied("rc_strict", on_error="go_on"),
         "P0: write x@1 = 1 {badkey}; write y@1 = 1\nP1: wait y == 1; r = x",
@@ -299,3 +306,53 @@ def test_planted_in_queue_pairs(what: str) -> None:
         [test] = parse(f'test K "{what}"\ninit x = 0, y = 0\n{text}\noutcome {outcome}\nverdict udma {wanted}\n')
         compare(test, profile)
         assert judge(test, profile).found == wanted
+
+
+# ---- lost acknowledgements ----
+
+
+def told(text: str, profile: Profile) -> set[tuple[Any, ...]]:
+    """What two completions of PE 0 say at the ends, and x and y of PE 1."""
+    test = made(text)
+    compare(test, profile)
+    at = Run(test, profile).layout.symmetric
+    names = {value: name for name, value in STATUS_VALUES.items()}
+    return {
+        (
+            *(names.get(dict(end.registers[0]).get(name), "") for name in "cd"),
+            *(end.heaps[1][at[name]] for name in "xy"),
+        )
+        for end in dpor.Search(lambda: Run(test, profile)).run().outcomes
+    }
+
+
+@pytest.mark.parametrize("name", ["rc_strict", "udma"])
+def test_a_request_may_fail_and_yet_be_executed(name: str) -> None:
+    text = "P0: write x@1 = 1; write y@1 = 1; poll_cq 1 -> c; poll_cq 1 -> d\nP1: r = s"
+    done = {("ok", "ok", 1, 1), ("ok", "retry", 1, 1)}
+    flushed = {("retry", "flush", 1, 0), ("retry", "flush", 1, 1)}
+    assert told(text, varied(name, lost_ack=True)) == done | flushed
+    went_on = {("retry", "ok", 1, 1), ("retry", "retry", 1, 1)}
+    assert told(text, varied(name, lost_ack=True, on_error="go_on")) == done | went_on
+    once = told("P0: faa x@1 += 1; poll_cq 1 -> c\nP1: r = s", varied(name, lost_ack=True))
+    assert once == {("ok", "", 1, 0), ("retry", "", 1, 0)}
+
+
+def test_the_answer_of_a_failed_read_may_be_missing() -> None:
+    text = "P0: read b <- x@1; poll_cq 1 -> c; r = b\nP1: s = 1"
+    test = made(text, "x = 5, y = 0, s = 0")
+    profile = varied("rc_strict", lost_ack=True)
+    compare(test, profile)
+    ends = dpor.Search(lambda: Run(test, profile)).run().outcomes
+    found = {(dict(end.registers[0])["c"] == STATUS_VALUES["ok"], dict(end.registers[0])["r"]) for end in ends}
+    assert found == {(True, 5), (False, 5), (False, 0)}
+
+
+@pytest.mark.parametrize(("lost_ack", "wanted"), [(False, "forbidden"), (True, "allowed")])
+def test_a_read_that_is_redone_has_its_units_in_any_order(lost_ack: bool, wanted: str) -> None:
+    text = "P0: read b[0:2] <- v[0:2]@1; poll_cq 1; r = b[0]; q = b[1]\nP1: v[1] = 1; v[0] = 1"
+    names = "init v[2] = 0 with units=ascending\nlocal b[2] = 0"
+    [test] = parse(f'test K "redone"\n{names}\n{text}\noutcome 0:r == 1 and 0:q == 0\nverdict udma {wanted}\n')
+    profile = varied("rc_strict", lost_ack=lost_ack)
+    compare(test, profile)
+    assert judge(test, profile).found == wanted

@@ -132,7 +132,7 @@ class QueuePairs(Ordering):
 
         def retired(run: Run) -> list[object]:
             told = run.machine.completions.get(name, [])[: statement.count]
-            return [Event(each.key, Act.RETIRE, 0) for each in told]
+            return [Event(each.key, how, 0) for each in told for how in (Act.RETIRE, Act.UNTOLD)]
 
         yield self._step(poll, lambda run: len(run.machine.completions.get(name, ())) >= statement.count, needs=retired)
 
