@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from ..delivery.facts import Could, Facts, Move, Undone
+from ..delivery.facts import Could, Facts, Move, Undone, alternative
 from .bounds import Bounds, Ended
 from .found import Found
 from .path import Steps
@@ -93,6 +93,7 @@ class Search:
             if move in node.done or move in node.sleep:
                 continue
             node.done.add(move)
+            node.todo += [other for other in node.enabled if alternative(move, other)]
             at = len(self.path) - 1
             self.trail.back(at)
             node.facts = self.trail.here().facts(move)

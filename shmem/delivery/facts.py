@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .machine import Machine, updated
-from .requests import Act, Event, Kind, Place, Stage
+from .requests import Act, Event, Kind, Place, Request, Stage
 from .views import placing
 
 Move = Any  # hashable, and the same in every run: the number of a task, or an `Event`
@@ -43,7 +43,11 @@ def touches(machine: Machine, event: Event) -> tuple[Touch, ...]:
     """The bytes that an enabled event reads or changes; what is counted instead of stored has a place as well."""
     if event.act is Act.SHOW:
         return _shown(machine, event)
+    if event.act in (Act.BELL, Act.LOSE):
+        return (Touch(Place(("bells", machine.known[event.key].queue), 0, 1), True),)
     request, found = machine.flight[event.key], _touches(machine, event)
+    if machine.profile.lost_ack and request.ring:  # a failure comes before or after all that it may keep from happening
+        found = (*found, Touch(Place(("failure", request.queue), 0, 1), event.act in (Act.RETIRE, Act.UNTOLD)))
     if machine.views is None or event.act not in (Act.PLACE, Act.AGAIN, Act.WORD, Act.LAND):
         return found
     beside = [_beside(machine, each.place, request.own(each.place)) for each in found if each.writes]
@@ -101,7 +105,7 @@ def _touches(machine: Machine, event: Event) -> tuple[Touch, ...]:
         return (Touch(request.source, False),)
     if act is Act.RECEIVE:
         return (Touch(Place(("received", request.target), 0, 1), True),)
-    if act is Act.RETIRE:
+    if act in (Act.RETIRE, Act.UNTOLD):
         return (Touch(Place(machine.queue_pairs[request.queue].cq, 0, 1), True),)
     if act is Act.WORD:
         assert request.word is not None
@@ -137,6 +141,19 @@ def _write(machine: Machine, place: Place, data: bytes) -> Touch:
 _GATED = {Stage.PLACED: (Act.FETCH, Act.PLACE), Stage.ANSWERED: (Act.LAND,)}
 
 
+def _reached(machine: Machine, request: Request, stage: Stage) -> list[Event]:
+    """The events without which others would have to wait for a stage of a request: what ended it, if it failed."""
+    failed = machine.failed.get(request.key)
+    return request.events(stage) if failed is None else [failed]
+
+
+def alternative(one: Move, other: Move) -> bool:
+    """Whether two moves are two ways in which one thing may go: where one is tried, so must be the other."""
+    if not (isinstance(one, Event) and isinstance(other, Event)) or (one.key, one.unit) != (other.key, other.unit):
+        return False
+    return any(one.act in fates and other.act in fates for fates in ((Act.BELL, Act.LOSE), (Act.RETIRE, Act.UNTOLD)))
+
+
 def causes(machine: Machine, event: Event) -> list[Event]:
     """The events without which this one would not be enabled."""
     request = machine.known[event.key]
@@ -145,7 +162,7 @@ def causes(machine: Machine, event: Event) -> list[Event]:
         cause
         for key, stage, mine in request.gates
         if mine is Stage.SOURCE or act in _GATED.get(mine, ())
-        for cause in machine.known[key].events(stage)
+        for cause in _reached(machine, machine.known[key], stage)
     ]
     if act > Act.ACCEPT:
         found += request.events(Stage.ACCEPTED)
@@ -168,11 +185,13 @@ def causes(machine: Machine, event: Event) -> list[Event]:
     elif act is Act.RECEIVE:
         found += request.events(Stage.PLACED)
         covered = machine.covered(request, machine.known.values())
-        found += [cause for each in covered for cause in each.events(Stage.PLACED)]
-    elif act is Act.RETIRE:
-        found += request.events(machine.completes_at(request))
+        found += [cause for each in covered for cause in _reached(machine, each, Stage.PLACED)]
+    elif act in (Act.RETIRE, Act.UNTOLD):
+        retired = act is Act.RETIRE
+        found += request.events(machine.completes_at(request) if retired else machine.executed_at(request))
         same = [each for each in machine.known.values() if each.ring and each.queue == request.queue]
-        found += [Event(each.key, Act.RETIRE, 0) for each in same if each.key < request.key]
+        earlier = [each.key for each in same if each.key < request.key]
+        found += [Event(key, how, 0) for key in earlier for how in (Act.RETIRE, Act.UNTOLD)]
         found.append(Event(event.key, Act.GIVE_UP, 0))
     return found
 
@@ -205,6 +224,8 @@ class Facts:
 
 def event_facts(machine: Machine, event: Event) -> Facts:
     """What is known of an enabled event."""
+    if event.act in (Act.BELL, Act.LOSE):
+        return Facts(event, touches(machine, event), (("bell", event.key, event.unit),))
     needs = (("posted", event.key), ("rung", event.key), *causes(machine, event))
     split = machine.known[event.key].split
     locks, unlocks = event.act is Act.FETCH, split and event.act is Act.PLACE

@@ -20,8 +20,6 @@ from .tables import Rules
 from .views import Views
 
 OK = "ok"
-# Values of a profile that nothing here obeys so far: refused, not ignored.
-NOT_YET = {"lost_ack": True, "lost_doorbell": True}
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,13 +98,8 @@ class Machine:
     """Memory and what is in flight, under a profile."""
 
     def __init__(self, profile: Profile, memory: Memory) -> None:
-        for name, value in NOT_YET.items():
-            if getattr(profile, name) == value:
-                raise ArgumentError(f"profile {profile.name}: {name}={value!r} is not modelled yet")
-        if profile.on_error != "error":
-            raise ArgumentError(f"profile {profile.name}: on_error={profile.on_error!r} is not modelled yet")
-        if profile.repeat and profile.program_order:
-            raise ArgumentError(f"profile {profile.name}: an ordered machine delivers nothing twice")
+        if (profile.repeat or profile.lost_ack) and profile.program_order:
+            raise ArgumentError(f"profile {profile.name}: an ordered machine loses nothing, and delivers nothing twice")
         if profile.reader == "lazy" and profile.program_order:
             raise ArgumentError(f"profile {profile.name}: on an ordered, coherent machine what is placed is visible")
         self.profile = profile
@@ -120,6 +113,7 @@ class Machine:
         self.receives: dict[int, int] = {}  # posted ones, by PE; a PE that is missing has enough
         self.received: dict[int, list[Completion]] = {}
         self.answers: dict[Key, bytes] = {}  # results that a program waits for
+        self.failed: dict[Key, Event] = {}  # requests that failed or were flushed, and the events that ended them
         self.known: dict[Key, Request] = {}  # all that was ever posted: what of it never changes
 
     # ---- what programs do ----
@@ -150,6 +144,13 @@ class Machine:
         mine = request.kind is Kind.STORE or (self.profile.program_order and request.kind is Kind.WRITE)
         return mine and request.read and not request.reached(Stage.PLACED)
 
+    def queue_pair(self, name: Hashable, cq: Hashable, depth: int) -> QueueState:
+        """The queue pair of a name, a new one if there is none; depth: of that, in blocks."""
+        if name not in self.queue_pairs:
+            profile = self.profile
+            self.queue_pairs[name] = QueueState(cq, depth, on_error=profile.on_error, lossy=profile.lost_doorbell)
+        return self.queue_pairs[name]
+
     def store(self, pe: int, place: Place, data: bytes) -> None:
         """A plain store of a PE to symmetric memory."""
         if self.profile.stores == "coherent" and (self.views is None or place.space == pe):
@@ -178,7 +179,8 @@ class Machine:
         profile = self.profile
         unit = 1 << 62 if request.kind is Kind.ATOMIC else profile.unit
         request.units = units_of(request.at.lo, request.at.hi, unit)
-        request.ascending = request.ascending or profile.units == "ascending"
+        redone = profile.lost_ack and request.kind is Kind.READ  # then its units may be read in any order
+        request.ascending = (request.ascending or profile.units == "ascending") and not redone
         request.read = request.source is None
         request.worded = request.word is None
         plain = request.update is None or request.update.op in ("set", "fetch") or profile.program_order
@@ -223,7 +225,8 @@ class Machine:
     def enabled(self) -> list[Event]:
         """The events that may happen next, in a fixed order."""
         shown = [] if self.views is None else self.views.enabled()
-        return shown + [event for request in self.flight.values() for event in self._next(request)]
+        bells = [event for queue in self.queue_pairs.values() for event in queue.bell_events()]
+        return shown + bells + [event for request in self.flight.values() for event in self._next(request)]
 
     def pends(self, event: Event) -> bool:
         """Whether there is such an event still to come, perhaps not yet possible."""
@@ -279,6 +282,8 @@ class Machine:
             yield Event(key, Act.RECEIVE, 0)
         if request.ring and self._complete(request):
             yield Event(key, Act.RETIRE, 0)
+        if self.profile.lost_ack and request.ring and self._complete(request, self.executed_at(request)):
+            yield Event(key, Act.UNTOLD, 0)
 
     @staticmethod
     def _second(request: Request) -> Iterator[Event]:
@@ -318,11 +323,18 @@ class Machine:
             return Stage.ANSWERED
         return Stage.PLACED if self.profile.completion in ("placed", "visible") else Stage.SOURCE
 
-    def _complete(self, request: Request) -> bool:
-        """Whether a completion may be written now, in the order posted."""
+    @staticmethod
+    def executed_at(request: Request) -> Stage:
+        """The stage at which the target has a request, whether or not anybody is told."""
+        return Stage.PLACED if request.kind in (Kind.READ, Kind.ATOMIC) else Stage.SOURCE
+
+    def _complete(self, request: Request, stage: Stage | None = None) -> bool:
+        """Whether a completion (of a stage) may be written now, in the order posted."""
         if request.retired or self.queue_pairs[request.queue].waiting[0] != request.key:
             return False
-        return self._open(request, Stage.SOURCE) and request.reached(self.completes_at(request))
+        return self._open(request, Stage.SOURCE) and request.reached(
+            self.completes_at(request) if stage is None else stage
+        )
 
     def fire(self, event: Event) -> None:
         """Makes an event happen, which must be enabled."""
@@ -331,6 +343,10 @@ class Machine:
             piece = self.views.find(event)
             assert piece is not None
             self.views.show(piece)
+            return
+        if event.act in (Act.BELL, Act.LOSE):
+            queue = self.queue_pairs[self.known[event.key].queue]
+            queue.bell(self.flight, event.act is Act.LOSE)
             return
         request = self.flight[event.key]
         _FIRE[event.act](self, request, event.unit)
@@ -413,9 +429,21 @@ class Machine:
         queue.retire(request)
         request.retired = True
         if request.signaled or request.bad:
-            told = Completion(request.bad or OK, request.key, request.queue, request.at.hi - request.at.lo)
-            self.completions.setdefault(queue.cq, []).append(told)
+            self._tell(request, request.bad or OK)
         if request.bad:
+            self.failed[request.key] = Event(request.key, Act.RETIRE, 0)
+            self.flight.pop(request.key)
+
+    def _tell(self, request: Request, status: str) -> None:
+        told = Completion(status, request.key, request.queue, request.at.hi - request.at.lo)
+        self.completions.setdefault(self.queue_pairs[request.queue].cq, []).append(told)
+
+    def _untold(self, request: Request, unit: int) -> None:
+        self.queue_pairs[request.queue].untold(request, self.flight)
+        request.retired = True
+        self._tell(request, "retry")
+        if request.kind in (Kind.READ, Kind.ATOMIC):  # its answer does not come
+            self.failed[request.key] = Event(request.key, Act.UNTOLD, 0)
             self.flight.pop(request.key)
 
     def _give_up(self, request: Request, unit: int) -> None:
@@ -434,7 +462,7 @@ class Machine:
         other.queue_pairs = {name: queue.copy() for name, queue in self.queue_pairs.items()}
         other.receives = dict(self.receives)
         other.received = {pe: list(told) for pe, told in self.received.items()}
-        other.answers, other.known = dict(self.answers), dict(self.known)
+        other.answers, other.known, other.failed = dict(self.answers), dict(self.known), dict(self.failed)
         return other
 
     def digest(self) -> tuple[object, ...]:
@@ -462,4 +490,5 @@ _FIRE: dict[Act, Callable[[Machine, Request, int], None]] = {
     Act.RETIRE: Machine._retire,
     Act.GIVE_UP: Machine._give_up,
     Act.AGAIN: Machine._again,
+    Act.UNTOLD: Machine._untold,
 }

@@ -49,8 +49,14 @@ class Profile:
     # Each unit of a WRITE may be placed a second time, late, whatever came meanwhile: no flag, fence or completion
     # tells that this is over, but quiet and barriers do. Words that follow the data, and atomics, come once.
     repeat: bool = False
+    # Acknowledgements on queue pairs may be lost. A WRITE or SEND is acknowledged once more and an atomic gives the
+    # result kept, so nobody sees that; a READ is read again, in any order; and where the retries are used up a
+    # request fails with `retry` though its target has it. Of those behind it, what was placed stays, no more comes.
     lost_ack: bool = False
+    # One doorbell of each queue pair may be lost: what it was for waits for the next one.
     lost_doorbell: bool = False
+    # What a failure does to the later requests of its queue pair: "error": they are flushed; "suspend": they stop where
+    # they are; "go_on": nothing, and what had to wait for the failed one waits for its completion.
     on_error: str = "error"
     self_send: bool = True
     stores: str = "coherent"  # own stores to symmetric memory, as others see them: at once | any time later | in order

@@ -7,7 +7,7 @@ completion gives back all blocks up to and including those of its request.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from .requests import Act, Event, Key, Request
 
@@ -28,6 +28,12 @@ class QueueState:
     silent: list[Key] = field(default_factory=list)  # posted and not rung
     doomed: bool = False  # a request on it is bound to fail: what is posted after that moves nothing
     failed: bool = False  # it has: the state ERROR
+    on_error: str = "error"  # what a failure does to the requests after it: flush, stop, or go on
+    stopped: Key | None = None  # suspended: nothing after this request moves
+    lossy: bool = False  # one of its doorbells may be lost
+    lost: bool = False  # one was
+    bells: list[tuple[Key, int]] = field(default_factory=list)  # on their way: up to which request, and a number
+    bells_rung: int = 0
 
     def room(self, blocks: int) -> bool:
         """Whether so many blocks may be posted."""
@@ -40,34 +46,82 @@ class QueueState:
         self.held.append((request.key, blocks))
         if self.doomed:
             request.bad = "flush"
-        self.doomed = self.doomed or bool(request.bad)
+        if request.bad:
+            self._fails(request.key)
         if not request.rung:
             self.silent.append(request.key)
 
     def ring(self, flight: dict[Key, Request]) -> None:
-        """A doorbell: all that is posted is rung."""
-        for key in self.silent:
-            flight[key].rung = True
-        self.silent.clear()
+        """A doorbell: all that is posted is rung, at once or when it arrives."""
+        if not self.lossy:
+            self._rung(self.silent[-1:], flight)
+        elif self.silent:
+            self.bells.append((self.silent[-1], self.bells_rung))
+            self.bells_rung += 1
+
+    def _rung(self, last: list[Key], flight: dict[Key, Request]) -> None:
+        for key in [key for key in self.silent if [key] <= last]:
+            self.silent.remove(key)
+            if key in flight:  # and not flushed
+                flight[key].rung = True
+
+    def bell(self, flight: dict[Key, Request], lost: bool) -> None:
+        """The first doorbell on its way arrives, or is lost: a later one rings for it as well."""
+        last, _ = self.bells.pop(0)
+        if lost:
+            self.lost = True
+        else:
+            self._rung([last], flight)
+
+    def bell_events(self) -> list[Event]:
+        """What may happen to the first doorbell on its way. One in the life of a queue is lost."""
+        return [
+            Event(key, act, number)
+            for key, number in self.bells[:1]
+            for act in ((Act.BELL,) if self.lost else (Act.BELL, Act.LOSE))
+        ]
+
+    def _fails(self, key: Key) -> None:
+        """A request is bound to fail."""
+        if self.on_error == "error":
+            self.doomed = True
+        elif self.on_error == "suspend":
+            self.stopped = key if self.stopped is None else min(key, self.stopped)
 
     def special(self, request: Request) -> tuple[Event, ...] | None:
-        """The events of a request that is not rung, or bound to fail or to be flushed; None for any other."""
+        """The events of a request that is not rung, or bound to fail, to be flushed or to wait; None for any other."""
+        if self.stopped is not None and request.key > self.stopped:
+            return ()
         if request.bad and (request.rung or self.failed):
             first = self.waiting[0] == request.key
             return (Event(request.key, Act.RETIRE, 0),) if first else ()
         return None if request.rung else ()
 
     def doom(self, request: Request, status: str, flight: dict[Key, Request]) -> None:
-        """A request turns out to fail: what was posted after it is flushed."""
-        request.bad, self.doomed = status, True
+        """A request turns out to fail: what was posted after it is flushed, or stops, or goes on."""
+        request.bad = status
+        self._fails(request.key)
+        if self.on_error != "error":
+            return
+        self._flush(request, flight)
+
+    def _flush(self, request: Request, flight: dict[Key, Request]) -> None:
         for key in self.waiting[self.waiting.index(request.key) + 1 :]:
             flight[key].bad = "flush"
 
+    def untold(self, request: Request, flight: dict[Key, Request]) -> None:
+        """Takes the first request off as failed, though its target has it: what it does there goes on."""
+        self._fails(request.key)
+        if self.on_error == "error":
+            self._flush(request, flight)
+            self.failed = True
+        self.waiting.pop(0)
+
     def retire(self, request: Request) -> None:
-        """Takes the first request off; a failure puts the queue into the state ERROR."""
+        """Takes the first request off; a failure puts the queue into the state ERROR, if that is what it does."""
         assert self.waiting[0] == request.key
         self.waiting.pop(0)
-        self.failed = self.failed or bool(request.bad)
+        self.failed = self.failed or (bool(request.bad) and self.on_error == "error")
 
     def poll(self, key: Key) -> None:
         """A completion was polled: gives back the blocks up to its request's."""
@@ -81,13 +135,16 @@ class QueueState:
         """Back to the state READY, empty."""
         self.pi = self.ci = 0
         self.waiting, self.held, self.silent, self.doomed, self.failed = [], [], [], False, False
+        self.bells, self.stopped = [], None
 
     def copy(self) -> QueueState:
         """The same state, apart."""
-        lists = list(self.waiting), list(self.held), list(self.silent)
-        return QueueState(self.cq, self.depth, self.pi, self.ci, *lists, self.doomed, self.failed)
+        return replace(
+            self, waiting=list(self.waiting), held=list(self.held), silent=list(self.silent), bells=list(self.bells)
+        )
 
     def digest(self) -> tuple[object, ...]:
         """All that can still matter."""
         used = (self.pi - self.ci) % POSITIONS
-        return self.cq, used, tuple(self.waiting), tuple(self.held), tuple(self.silent), self.doomed, self.failed
+        lists = tuple(self.waiting), tuple(self.held), tuple(self.silent), tuple(self.bells)
+        return self.cq, used, lists, self.doomed, self.failed, self.stopped, self.lost

@@ -52,6 +52,9 @@ class Act(IntEnum):
     GIVE_UP = 8  # no receive was ever there
     AGAIN = 9  # one unit is placed a second time
     SHOW = 10  # what was placed is seen by the PE whose memory it is in (see `views`)
+    BELL = 11  # a doorbell arrives; `key` is the last request that it rings, `unit` its number
+    LOSE = 12  # or is lost
+    UNTOLD = 13  # instead of RETIRE: acknowledgements were lost until the retries were used up
 
 
 class Event(NamedTuple):

@@ -6,6 +6,7 @@ from __future__ import annotations
 import itertools
 import os
 import random
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +16,8 @@ from shmem.check import dpor
 from shmem.check.litmus.language import parse
 from shmem.check.litmus.model import Impossible
 from shmem.check.litmus.run import Run
-from shmem.check.litmus.syntax import Test
+from shmem.check.litmus.syntax import STATUS_VALUES, Test
+from shmem.check.litmus.verdict import judge
 from shmem.delivery.profiles import Profile, varied
 
 from .programs import program, shmem_program
@@ -28,6 +30,10 @@ SEEDS = 60 if os.environ.get("SHMEMU_TEST_CELLS") == "full" else 12
 KNOBS: dict[str, tuple[Profile, ...]] = {
     "repeat": (varied("rc_strict", repeat=True), varied("openshmem", unit=8, repeat=True)),
     "lazy": (varied("rc_strict", reader="lazy"), varied("openshmem", unit=8, reader="lazy")),
+    "lost_doorbell": (varied("rc_strict", lost_doorbell=True), varied("udma", lost_doorbell=True)),
+    "lost_ack": (varied("rc_strict", lost_ack=True), varied("udma", lost_ack=True, on_error="go_on")),
+    "suspend": (varied("rc_strict", on_error="suspend"), varied("rc_relaxed", on_error="suspend", lost_doorbell=True)),
+    "go_on": (varied("rc_strict", on_error="go_on"), varied("udma", on_error="go_on")),
     "lazy and repeat": (varied("rc_relaxed", reader="lazy", repeat=True),),
 }
 PROFILES = [profile for profiles in KNOBS.values() for profile in profiles]
@@ -55,11 +61,25 @@ def seen(text: str, profile: Profile, *registers: str, final: str = "") -> set[t
     return ends
 
 
+def mean(text: str, rng: random.Random, profile: Profile) -> str:
+    """A random program in which some work requests fail or wait for a doorbell, if the profile is about those."""
+    if not (profile.lost_doorbell or profile.on_error != "error"):
+        return text
+
+    def flagged(match: re.Match[str]) -> str:
+        flag = rng.choice(["badkey", "badkey", "nodb", "", "inline"])
+        return f"{match[0]} {{{flag}}}" if flag else match[0]
+
+    text = re.sub(r"write \w@\d = \d(?! \{)", flagged, text)
+    text = re.sub(r"put(_nbi)? (\w@\d) (?:= \d|<- \w+)", r"write \2 = 3", text)
+    return re.sub(r"(?:tell|hear) (\d)", rf"{rng.choice(['doorbell', 'poll_cq'])} \1", text)
+
+
 @pytest.mark.parametrize("profile", PROFILES, ids=lambda profile: profile.name)
 def test_searches_agree_on_random_programs(profile: Profile) -> None:
     used = []
     for seed in range(SEEDS):
-        text = program(random.Random(f"{profile.name} {seed}"))
+        text = mean(program(random.Random(f"{profile.name} {seed}")), random.Random(seed), profile)
         [test] = parse(text)
         try:
             used.append(compare(test, profile))
@@ -199,3 +219,140 @@ def test_others_read_what_is_placed() -> None:
     first = "P0: put x@1 = 1; quiet; get g <- x@1; tell 1; hear 1; quiet; f = y"
     text = first + "\nP1: hear 0; put_nbi y@0 <- x; quiet; tell 0; r = x"
     assert seen(text, varied("rc_strict", reader="lazy"), "0g", "0f", "r") == {(1, 1, 1)}
+
+
+# ---- lost doorbells ----
+
+
+@pytest.mark.parametrize("name", ["rc_strict", "udma"])
+def test_a_lost_doorbell_is_made_good_by_the_next(name: str) -> None:
+    profile = varied(name, lost_doorbell=True)
+    last = "P0: write x@1 = 1; write y@1 = 1\nP1: r = s"
+    assert seen(last, profile, final="x") == {(1,)}
+    assert seen(last, profile, final="y") == {(0,), (1,)}
+    assert seen("P0: write x@1 = 1\nP1: r = s", profile, final="x") == {(0,), (1,)}
+    assert seen("P0: write x@1 = 1; doorbell 1\nP1: r = s", profile, final="x") == {(1,)}
+    assert seen("P0: write x@1 = 1 {nodb}; doorbell 1; doorbell 1\nP1: r = s", profile, final="x") == {(1,)}
+
+
+def test_one_doorbell_of_each_queue_pair_is_lost() -> None:
+    """Of two queue pairs each may lose its own."""
+    text = "P0: write x@1 = 1; write y@1 = 1 {qp=2}; quiet\nP1: r = s"
+    profile = varied("rc_strict", lost_doorbell=True)
+    test = made(text)
+    layout = Run(test, profile).layout.symmetric
+    ends = dpor.Search(lambda: Run(test, profile)).run().outcomes
+    assert {(end.heaps[1][layout["x"]], end.heaps[1][layout["y"]]) for end in ends} == set(
+        itertools.product((0, 1), (0, 1))
+    )
+
+
+# ---- after a failure ----
+
+
+@pytest.mark.parametrize("name", ["rc_strict", "udma"])
+@pytest.mark.parametrize("cause", ["write y@1 = 1 {badkey}", "send 1@1"])
+def test_what_a_failure_does_to_the_rest(name: str, cause: str) -> None:
+    text = f"P0: {cause}; write x@1 = 1; poll_cq 1 -> c; poll_cq 1 -> d\nP1: r = y"
+    status = STATUS_VALUES["rem_access" if "badkey" in cause else "rnr_retry"]
+    test = made(text, "x = 0, y = 0, s = 0 with recvs=0")
+    found = {}
+    for on_error in ("error", "suspend", "go_on"):
+        profile = varied(name, on_error=on_error)
+        compare(test, profile)
+        at = Run(test, profile).layout.symmetric["x"]
+        found[on_error] = {
+            (dict(end.registers[0])["c"], dict(end.registers[0]).get("d"), end.heaps[1][at], end.blocked)
+            for end in dpor.Search(lambda profile=profile: Run(test, profile)).run().outcomes  # type: ignore[misc]
+        }
+    assert found["error"] == {(status, STATUS_VALUES["flush"], 0, ())}
+    assert found["suspend"] == {(status, None, 0, (0,))}
+    assert found["go_on"] == {(status, STATUS_VALUES["ok"], 1, ())}
+
+
+# A bug of a program that posts work requests, and its repair: the outcome is that of the bug.
+PLANTED: dict[str, tuple[Profile, str, str, str]] = {
+    "a doorbell rung once": (
+        varied("udma", lost_doorbell=True),
+        "P0: write x@1 = 1 {nodb}; write y@1 = 1 {nodb}; doorbell 1; poll_cq 1 n=2",
+        "P0: write x@1 = 1 {nodb}; write y@1 = 1 {nodb}; doorbell 1; doorbell 1; poll_cq 1 n=2",
+        "0:blocked",
+    ),
+    "adding once more after a failure": (
+        varied("rc_strict", lost_ack=True),
+        "P0: faa x@1 += 1; poll_cq 1 -> c; faa x@1 += 1 {qp=2}",
+        "P0: cas x@1 0 1; poll_cq 1 -> c; cas x@1 0 1 {qp=2}",
+        "x@1 == 2",
+    ),
+    "a flag behind data that failed": (
+        varied("rc_strict", on_error="go_on"),
+        "P0: write x@1 = 1 {badkey}; write y@1 = 1\nP1: wait y == 1; r = x",
+        "P0: write_notify x@1 = 1, y@1 set 1 {badkey}\nP1: wait y == 1; r = x",
+        "1:r == 0 and not 1:blocked",
+    ),
+    "waiting for what stands behind a failure": (
+        varied("rc_strict", on_error="suspend"),
+        "P0: write x@1 = 1 {badkey}; write y@1 = 1; poll_cq 1 n=2",
+        "P0: write x@1 = 1 {badkey}; write y@1 = 1 {qp=2}; poll_cq 1 n=2",
+        "0:blocked",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", PLANTED)
+def test_planted_in_queue_pairs(what: str) -> None:
+    profile, bug, repair, outcome = PLANTED[what]
+    for text, wanted in ((bug, "allowed"), (repair, "forbidden")):
+        [test] = parse(f'test K "{what}"\ninit x = 0, y = 0\n{text}\noutcome {outcome}\nverdict udma {wanted}\n')
+        compare(test, profile)
+        assert judge(test, profile).found == wanted
+
+
+# ---- lost acknowledgements ----
+
+
+def told(text: str, profile: Profile) -> set[tuple[Any, ...]]:
+    """What two completions of PE 0 say at the ends, and x and y of PE 1."""
+    test = made(text)
+    compare(test, profile)
+    at = Run(test, profile).layout.symmetric
+    names = {value: name for name, value in STATUS_VALUES.items()}
+    return {
+        (
+            *(names.get(dict(end.registers[0]).get(name), "") for name in "cd"),
+            *(end.heaps[1][at[name]] for name in "xy"),
+        )
+        for end in dpor.Search(lambda: Run(test, profile)).run().outcomes
+    }
+
+
+@pytest.mark.parametrize("name", ["rc_strict", "udma"])
+def test_a_request_may_fail_and_yet_be_executed(name: str) -> None:
+    text = "P0: write x@1 = 1; write y@1 = 1; poll_cq 1 -> c; poll_cq 1 -> d\nP1: r = s"
+    done = {("ok", "ok", 1, 1), ("ok", "retry", 1, 1)}
+    flushed = {("retry", "flush", 1, 0), ("retry", "flush", 1, 1)}
+    assert told(text, varied(name, lost_ack=True)) == done | flushed
+    went_on = {("retry", "ok", 1, 1), ("retry", "retry", 1, 1)}
+    assert told(text, varied(name, lost_ack=True, on_error="go_on")) == done | went_on
+    once = told("P0: faa x@1 += 1; poll_cq 1 -> c\nP1: r = s", varied(name, lost_ack=True))
+    assert once == {("ok", "", 1, 0), ("retry", "", 1, 0)}
+
+
+def test_the_answer_of_a_failed_read_may_be_missing() -> None:
+    text = "P0: read b <- x@1; poll_cq 1 -> c; r = b\nP1: s = 1"
+    test = made(text, "x = 5, y = 0, s = 0")
+    profile = varied("rc_strict", lost_ack=True)
+    compare(test, profile)
+    ends = dpor.Search(lambda: Run(test, profile)).run().outcomes
+    found = {(dict(end.registers[0])["c"] == STATUS_VALUES["ok"], dict(end.registers[0])["r"]) for end in ends}
+    assert found == {(True, 5), (False, 5), (False, 0)}
+
+
+@pytest.mark.parametrize(("lost_ack", "wanted"), [(False, "forbidden"), (True, "allowed")])
+def test_a_read_that_is_redone_has_its_units_in_any_order(lost_ack: bool, wanted: str) -> None:
+    text = "P0: read b[0:2] <- v[0:2]@1; poll_cq 1; r = b[0]; q = b[1]\nP1: v[1] = 1; v[0] = 1"
+    names = "init v[2] = 0 with units=ascending\nlocal b[2] = 0"
+    [test] = parse(f'test K "redone"\n{names}\n{text}\noutcome 0:r == 1 and 0:q == 0\nverdict udma {wanted}\n')
+    profile = varied("rc_strict", lost_ack=lost_ack)
+    compare(test, profile)
+    assert judge(test, profile).found == wanted

@@ -91,13 +91,7 @@ def test_a_profile_is_named_for_its_changes() -> None:
         profile("nfs")
 
 
-@pytest.mark.parametrize("name", ["lost_ack", "lost_doorbell"])
-def test_what_is_not_modelled_is_refused(name: str) -> None:
-    with pytest.raises(ArgumentError, match=f"{name}=True is not modelled yet"):
-        Machine(varied("udma", **{name: True}), Memory())
-
-
-@pytest.mark.parametrize("change", [{"repeat": True}, {"reader": "lazy"}])
+@pytest.mark.parametrize("change", [{"repeat": True}, {"reader": "lazy"}, {"lost_ack": True}])
 def test_an_ordered_machine_has_no_such_thing(change: dict[str, object]) -> None:
     with pytest.raises(ArgumentError, match="ordered"):
         Machine(varied("tso", **change), Memory())

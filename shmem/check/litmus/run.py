@@ -13,7 +13,7 @@ from itertools import islice
 from ...delivery.facts import Facts, Move, event_facts
 from ...delivery.machine import Machine, Memory
 from ...delivery.profiles import Profile
-from ...delivery.requests import Event, Key, Place
+from ...delivery.requests import Act, Event, Key, Place
 from .model import WORD, Layout, Outcome, Step
 from .statements import compiled
 from .syntax import VALUES, Sum, Test, Word
@@ -111,20 +111,30 @@ class Run:
 
     def perform(self, move: Move) -> tuple[object, ...]:
         """Makes one of the moves; returns what it made possible."""
-        if isinstance(move, Event):
+        if isinstance(move, Event) and move.act is not Act.BELL:
             self.machine.fire(move)
             return (move,)
         rung = {key for key, request in self.machine.flight.items() if request.rung}
+        if isinstance(move, Event):
+            self.machine.fire(move)
+            return (move, *self._rung(rung))
+        bells = {name: queue.bells_rung for name, queue in self.machine.queue_pairs.items()}
         posted, told = len(self.machine.known), dict(self.told)
         arrived = {team: counts[team.index(move)] for team, counts in self.visits.items() if move in team}
         self.take(move)
         found: list[object] = [("posted", key) for key in islice(self.machine.known, posted, None)]
-        found += [("rung", key) for key, each in self.machine.flight.items() if each.rung and key not in rung]
+        found += self._rung(rung)
+        for name, queue in self.machine.queue_pairs.items():
+            found += [("bell", *bell) for bell in queue.bells if bell[1] >= bells.get(name, 0)]
         for team, counts in self.visits.items():
             if move in team and (mine := counts[team.index(move)]) != arrived.get(team, 0):
                 found.append(("arrived", team, move, mine))
         found += [("told", pair) for pair, count in self.told.items() if count > told.get(pair, 0)]
         return tuple(found)
+
+    def _rung(self, before: set[Key]) -> list[object]:
+        """The requests that a move has rung; before: those that were."""
+        return [("rung", key) for key, each in self.machine.flight.items() if each.rung and key not in before]
 
     def outcome(self) -> Outcome:
         """What there is to see at the end: when no PE can go on and nothing is left to deliver."""

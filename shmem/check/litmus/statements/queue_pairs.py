@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from ....delivery.queues import ENOUGH, QueueState
+from ....delivery.queues import ENOUGH
 from ....delivery.requests import Act, Event, Kind, Order, Update
 from ..model import WORD, Impossible, Step
 from ..syntax import STATUS_VALUES, Remote, Word
@@ -33,7 +33,7 @@ class QueuePairs(Ordering):
         depth = int(self.test.settings.get("depth", ENOUGH))
 
         def post(run: Run) -> None:
-            queue = run.machine.queue_pairs.setdefault(name, QueueState(("cq", pe, remote.pe), depth))
+            queue = run.machine.queue_pair(name, ("cq", pe, remote.pe), depth)
             status = "ok" if queue.room(1) else "full"
             if statement.into:
                 run.registers[pe][statement.into] = STATUS_VALUES[status]
@@ -132,7 +132,7 @@ class QueuePairs(Ordering):
 
         def retired(run: Run) -> list[object]:
             told = run.machine.completions.get(name, [])[: statement.count]
-            return [Event(each.key, Act.RETIRE, 0) for each in told]
+            return [Event(each.key, how, 0) for each in told for how in (Act.RETIRE, Act.UNTOLD)]
 
         yield self._step(poll, lambda run: len(run.machine.completions.get(name, ())) >= statement.count, needs=retired)
 
