@@ -16,7 +16,7 @@ from shmem.fabric.sim import Job
 
 from .planted import PLANTED
 
-STATES = 20_000 if os.environ.get("SHMEMU_TEST_CELLS") == "full" else 1_000
+STATES = 3_000 if os.environ.get("SHMEMU_TEST_CELLS") == "full" else 300
 
 
 def explored(name: str, right: bool, strategy: str, budget: Any = None) -> Report:
