@@ -16,6 +16,7 @@
 
 static sm_pe *me;                           /* NULL: unbound */
 static PyObject *cmp_type, *signal_type;
+static PyObject *owners;                    /* list: what keeps the heap of each PE mapped */
 static uint64_t barrier_call, sync_call;    /* fingerprints of barrier_all and sync_all, 0 where not checked */
 static int one_host;                        /* loads and stores may reach every PE */
 
@@ -112,10 +113,16 @@ static PyObject *hot_ptr(ARGS) {            /* (target, pe) */
     TAKE(2, 2);
     if (!one_host || !symmetric(a[0], &at) || !pe_number(a[1], &pe)) PYTHON;
     PyArray_Descr *type = PyArray_DESCR(at.array);
+    PyObject *owner = PyList_GetItem(owners, pe);       /* the view keeps that heap mapped */
+    if (!owner) return NULL;
     Py_INCREF(type);
     sm_set_viewed(me, pe);
-    return PyArray_NewFromDescr(&PyArray_Type, type, PyArray_NDIM(at.array), PyArray_DIMS(at.array), NULL,
-                                me->heap[pe] + at.off, NPY_ARRAY_WRITEABLE, NULL);
+    PyObject *view = PyArray_NewFromDescr(&PyArray_Type, type, PyArray_NDIM(at.array), PyArray_DIMS(at.array), NULL,
+                                          me->heap[pe] + at.off, NPY_ARRAY_WRITEABLE, NULL);
+    if (!view) return NULL;
+    Py_INCREF(owner);
+    if (PyArray_SetBaseObject((PyArrayObject *)view, owner)) Py_CLEAR(view);
+    return view;
 }
 
 static PyObject *get(ARGS, int posted) {    /* (target, source, pe, size) */
@@ -384,18 +391,21 @@ static PyObject *make_front(PyObject *module, PyObject *args) {
 static PyObject *bind(PyObject *module, PyObject *args) {
     (void)module;
     unsigned long long address, barrier, sync;
-    PyObject *cmp, *sig;
+    PyObject *cmp, *sig, *heaps, *before = owners;
     int isa, alone;
-    if (!PyArg_ParseTuple(args, "KOOiKKp", &address, &cmp, &sig, &isa, &barrier, &sync, &alone)) return NULL;
+    if (!PyArg_ParseTuple(args, "KOOiKKpO!", &address, &cmp, &sig, &isa, &barrier, &sync, &alone, &PyList_Type, &heaps))
+        return NULL;
     Py_XDECREF(cmp_type);
     Py_XDECREF(signal_type);
     Py_INCREF(cmp);
     Py_INCREF(sig);
-    cmp_type = cmp, signal_type = sig;
+    Py_INCREF(heaps);
+    cmp_type = cmp, signal_type = sig, owners = heaps;
     sm_select_isa(isa);
     barrier_call = barrier, sync_call = sync, one_host = alone;
     forget_plans();
     me = (sm_pe *)(uintptr_t)address;
+    Py_XDECREF(before);
     Py_RETURN_NONE;
 }
 

@@ -49,21 +49,21 @@ class DirectHeap:
         ffi, lib = fabric.ffi, fabric.lib
         head = int(lib.sm_head_bytes())
         self._fabric, self._nbytes = fabric, nbytes
-        self._owners = [ffi.gc(ffi.cast("char *", segment + head), lib.sm_unmap_heap) for segment in segments]
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._owners))
-        self._own = weakref.ref(self._owners[fabric.me])
+        self.owners = [ffi.gc(ffi.cast("char *", segment + head), lib.sm_unmap_heap) for segment in segments]
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self.owners))
+        self._own = weakref.ref(self.owners[fabric.me])
         self.base = segments[fabric.me] + head
-        self.memory: npt.NDArray[np.uint8] = np.frombuffer(ffi.buffer(self._owners[fabric.me], nbytes), np.uint8)
+        self.memory: npt.NDArray[np.uint8] = np.frombuffer(ffi.buffer(self.owners[fabric.me], nbytes), np.uint8)
 
     def peer(self, pe: int) -> memoryview:
         """The heap of a PE; from now on its waiters look at their words every millisecond."""
         self._fabric.lib.sm_set_viewed(self._fabric.pe, pe)
-        return memoryview(self._fabric.ffi.buffer(self._owners[pe], self._nbytes))
+        return memoryview(self._fabric.ffi.buffer(self.owners[pe], self._nbytes))
 
     def let_go(self) -> None:
         """Nobody here needs the heaps any more; the program's arrays do."""
-        ctypes.pythonapi.Py_DecRef(ctypes.py_object(self._owners))
-        self.memory, self._owners = self.memory[:0].copy(), []
+        ctypes.pythonapi.Py_DecRef(ctypes.py_object(self.owners))
+        self.memory, self.owners = self.memory[:0].copy(), []
 
     @property
     def mapped(self) -> bool:
@@ -179,8 +179,9 @@ class DirectFabric:
 
     def bind(self, on: bool, barrier_all: int = 0, sync_all: int = 0, one_host: bool = True) -> None:
         """Lets the C fronts of the hot calls work on this PE, or stops them. Takes the fingerprints of two of them, and
-        whether all PEs pass for one host."""
-        self.hot.bind(self._address if on else 0, CMP, SIGNAL, self.isa, barrier_all, sync_all, one_host)
+        whether all PEs pass for one host. Views of other heaps lead to the owners as long as they work."""
+        owners = self.heap.owners if on else []
+        self.hot.bind(self._address if on else 0, CMP, SIGNAL, self.isa, barrier_all, sync_all, one_host, owners)
 
     def queue(self) -> int:
         """A counter of what was posted: nothing is ever under way."""
