@@ -11,6 +11,7 @@ from shmem.check import dpor, eager
 from shmem.check.bounds import Bounds
 from shmem.check.explore import explore, prepare, replay
 from shmem.check.report import Report
+from shmem.check.surroundings import live
 from shmem.delivery.profiles import varied
 from shmem.fabric.sim import Job
 
@@ -47,9 +48,10 @@ def ends(name: str, right: bool) -> tuple[set[Any], set[Any] | None]:
     """What the search sees, and what the slow oracle does; None where that is too much for it."""
     bug = PLANTED[name]
     program = prepare(bug.program, bug.pes, varied(bug.profile, **bug.changes), (right,))
-    found = dpor.Search(lambda: Job(program)).run()
+    with live(program):
+        found = dpor.Search(lambda: Job(program)).run()
+        oracle = eager.search(lambda: Job(program), digest=Job.digest, bounds=Bounds(states=STATES))  # type: ignore[arg-type]
     assert found.complete
-    oracle = eager.search(lambda: Job(program), digest=Job.digest, bounds=Bounds(states=STATES))  # type: ignore[arg-type]
     return set(found.outcomes), set(oracle.outcomes) if oracle.complete else None
 
 
