@@ -23,9 +23,7 @@ from typing import Any
 
 from .. import failure
 from ..config import Settings
-from ..delivery.facts import Move
 from ..delivery.profiles import profile as profile_named
-from ..delivery.requests import Event
 from ..errors import ArgumentError
 from ..fabric.sim import Job, Program, name_of
 from ..fabric.sim.fabric import JobExit
@@ -44,8 +42,7 @@ def run_main(n: int, argv: Sequence[str], settings: Settings, timeout: float | N
     profile = profile_named(settings.profile)
     with _ends_after(timeout), _restored():
         main = _found(list(argv))
-        job_program = Program(main.run, n, profile, settings)
-        with once(job_program, settings.seed, main.before) as job:
+        with once(Program(main.run, n, profile, settings, around=main), settings.seed) as job:
             return _end(job)
 
 
@@ -68,16 +65,21 @@ class _Main:
         module = ModuleType("__main__")
         vars(module).update(self.names, __builtins__=__builtins__)
         self.places[pe] = module, list(self.argv)
-        self._enter(pe)
+        self.enter(pe)
         exec(self.code, vars(module))
 
-    def before(self, move: Move) -> None:
-        """Puts things in place for the PE that goes on."""
-        if not isinstance(move, Event):
-            self._enter(move[0] if isinstance(move, tuple) else move)
+    # ---- what is around its PEs (`fabric.sim.Around`) ----
 
-    def _enter(self, pe: int) -> None:
-        sys.modules["__main__"], sys.argv = self.places[pe]
+    def begin(self) -> None:
+        """There is one run."""
+
+    def enter(self, pe: int) -> None:
+        """Puts things in place for the PE that goes on."""
+        if pe in self.places:
+            sys.modules["__main__"], sys.argv = self.places[pe]
+
+    def leave(self) -> None:
+        """They stay: the next task that goes on puts its own there."""
 
 
 def _found(argv: list[str]) -> _Main:

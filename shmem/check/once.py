@@ -11,7 +11,6 @@ import random
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ..delivery.facts import Move
 from ..delivery.profiles import Profile
 from ..errors import ArgumentError, ShmemTimeout
 from ..fabric.sim import Job, Program, name_of
@@ -33,24 +32,19 @@ def results(
 
 
 @contextlib.contextmanager
-def once(program: Program, seed: int | None, before: Callable[[Move], None] = lambda move: None) -> Iterator[Job]:
-    """The job at its end, which is also where a PE fails. before: sees each move."""
-    with live(program):
-        yield from _once(program, seed, before)
-
-
-def _once(program: Program, seed: int | None, before: Callable[[Move], None]) -> Iterator[Job]:
-    job, usual = Job(program), Usual()
+def once(program: Program, seed: int | None) -> Iterator[Job]:
+    """The job at its end, which is also where a PE fails."""
     rng = None if seed is None else random.Random(f"{seed}.0")
-    try:
-        while job.failure is None and (moves := usual.moves(job)):
-            choice = rng.randrange(len(moves)) if rng and len(moves) > 1 else 0
-            usual.made(moves, choice)
-            before(moves[choice])
-            job.perform(moves[choice])
-        yield job
-    finally:
-        job.close()
+    with live(program):
+        job, usual = Job(program), Usual()
+        try:
+            while job.failure is None and (moves := usual.moves(job)):
+                choice = rng.randrange(len(moves)) if rng and len(moves) > 1 else 0
+                usual.made(moves, choice)
+                job.perform(moves[choice])
+            yield job
+        finally:
+            job.close()
 
 
 def raise_failure(job: Job) -> None:

@@ -109,7 +109,7 @@ class SimFabric:
         """Nothing more is needed."""
 
     def leave_dead(self) -> None:
-        """A PE that fails ends the run."""
+        """A PE that fails is told of at the end of the run; the others go on."""
 
     def say_at_exit(self, text: str) -> None:
         """There is no exit."""
@@ -126,7 +126,7 @@ class SimFabric:
         return self.job.texts[pe]
 
     def dead(self, *, look: bool) -> list[int]:
-        """A PE that fails ends the run."""
+        """Nobody is known to be dead here: who waits for a PE that has failed waits for ever."""
         return []
 
     def mark_live(self, offset: int, nbytes: int, live: bool) -> None:

@@ -3,7 +3,7 @@
 A task runs until it is about to do something that another could see, or has to wait: it hands that over as a `Step` and
 rests. The job makes the step when it is told to, and lets the task run on to its next one. Who tells it (a search, a
 seed) is no affair of this module. What a task does between two steps (posting requests, arriving at barriers, private
-work) commutes with all that others do.
+work) commutes with all that others do; where several tasks of a PE share its contexts, posting is a step as well.
 """
 
 from __future__ import annotations
