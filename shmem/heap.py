@@ -55,7 +55,7 @@ class SymmetricHeap:
         self._heap = heap
         self.memory: npt.NDArray[np.uint8] = heap.memory[:nbytes]
         self.base = heap.base
-        self.peer, self.seen, self.fill, self.move = heap.peer, heap.seen, heap.fill, heap.move
+        self.peer, self.seen, self.raw, self.fill, self.move = heap.peer, heap.seen, heap.raw, heap.fill, heap.move
         self.size = nbytes
         self._fabric = fabric
         self._poison = poison

@@ -165,7 +165,7 @@ def _block(
 
 
 def _bytes(pe: PE, offset: int, nbytes: int) -> memoryview:
-    return pe.heap.memory[offset : offset + nbytes].data
+    return pe.heap.raw(offset, nbytes)
 
 
 def held_bytes(mem: object) -> Array:

@@ -74,6 +74,10 @@ class DirectHeap:
         """Plain arrays."""
         return array
 
+    def raw(self, offset: int, nbytes: int) -> memoryview:
+        """The memory itself."""
+        return self.memory[offset : offset + nbytes].data
+
     def fill(self, offset: int, nbytes: int, value: int) -> None:
         """Sets all bytes of a part."""
         self.memory[offset : offset + nbytes] = value

@@ -85,6 +85,9 @@ class Heap(Protocol):
     def seen(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """An array over the heap of a PE as programs get it: itself, or one whose accesses are noticed."""
 
+    def raw(self, offset: int, nbytes: int) -> memoryview:
+        """A part as plain bytes."""
+
     def fill(self, offset: int, nbytes: int, value: int) -> None:
         """Sets all bytes of a part to one value."""
 

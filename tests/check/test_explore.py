@@ -167,3 +167,20 @@ def test_budgets(text: object, means: tuple[float | None, int | None]) -> None:
 def test_what_is_no_budget_is_refused(text: object) -> None:
     with pytest.raises(ArgumentError):
         parse_budget(text)
+
+
+def plain_bytes(writes: bool) -> tuple[int, bytes]:
+    block = shmem.malloc(8)
+    assert block is not None
+    word = shmem.fromalloc(block, 1, np.int64)
+    word[0] = 1
+    if writes:
+        block[0:1] = b"\x07"
+    return int(word[0]), bytes(block[:1])
+
+
+def test_what_is_written_to_plain_bytes_is_told() -> None:
+    """The checker can't see it; it must not pass in silence."""
+    [failure] = explore(plain_bytes, 1, args=(True,)).failures
+    assert (failure.kind, failure.text.split(":")[:2]) == ("exception", ["CheckError", " unseen access"])
+    assert set(explore(plain_bytes, 1, args=(False,)).outcomes) == {((1, b"\xdb"),)}

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from ...delivery.facts import Touch
 from ...delivery.requests import Key, Place
+from ...errors import CheckError
 from ...heap import POISON
 from .tasks import Step
 
@@ -45,6 +46,7 @@ class SimHeap:
         self.nbytes = nbytes
         self._sources: list[Late] = []
         self._results: list[Late] = []
+        self._raw: list[tuple[int, int]] = []  # offset and bytes of what was handed out as plain bytes
         self._spaces = 0
 
     def peer(self, pe: int) -> memoryview:
@@ -63,6 +65,23 @@ class SimHeap:
     def poison(self, offset: int, nbytes: int) -> None:
         """Fills the buffer of a block."""
         self.memory[offset : offset + nbytes] = POISON
+        self._raw = [(at, size) for at, size in self._raw if at + size <= offset or offset + nbytes <= at]
+
+    def raw(self, offset: int, nbytes: int) -> memoryview:
+        """Poison: who reads it sees that, who writes to it is told at the next call."""
+        self._raw.append((offset, nbytes))
+        return self.memory[offset : offset + nbytes].data
+
+    def _check_raw(self) -> None:
+        """Raises CheckError if the program has written to plain bytes."""
+        for offset, nbytes in self._raw:
+            if (self.memory[offset : offset + nbytes] != POISON).any():
+                self.memory[offset : offset + nbytes] = POISON
+                raise CheckError(
+                    f"unseen access: since its last call PE {self._fabric.me} has written to the plain bytes of the "
+                    f"block at heap offset {offset:#x}, which nobody can see here: write to the array that "
+                    "shmem.fromalloc makes of it"
+                )
 
     def seen(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """The array as programs get it: every access is noticed."""
@@ -155,6 +174,8 @@ class SimHeap:
 
     def follow(self) -> None:
         """Sources that the program has changed since it last did anything: from here on requests may read them so."""
+        if self._raw:
+            self._check_raw()
         machine = self._fabric.machine
         self._sources = [late for late in self._sources if not machine.known[late.key].read]
         for late in self._sources:
