@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 from ..delivery.facts import Move
 from ..errors import NondeterministicProgram
@@ -17,7 +18,11 @@ from ..fabric.sim import Job, Program
 from .bounds import MOVES_MAX
 from .system import System
 
-Watch = Callable[[Job, Move, bool], None]  # sees each move before it is made, and whether it is late
+Watch = Callable[[Move, bool], None]  # sees each move before it is made, and whether it is late
+
+
+def no_watch(move: Move, late: bool) -> None:
+    """Looks at nothing."""
 
 
 class Usual:
@@ -39,18 +44,42 @@ class Usual:
         self.late.pop(moves[choice], None)
 
 
+Choose = Callable[[list[Move]], int]  # the place of the next move among those possible
+
+
+def run(
+    system: System, choose: Choose, moves_max: int = MOVES_MAX, *, watch: Watch = no_watch,
+    stop: Callable[[], object] = lambda: False,
+) -> tuple[list[Move], list[int], bool]:  # fmt: skip
+    """Makes moves up to an end. stop: whether to end before. Returns the moves, their places among those possible, and
+    whether it was cut off for its length."""
+    usual, made, choices = Usual(), list[Move](), list[int]()
+    while not stop() and (moves := usual.moves(system)):
+        if len(made) >= moves_max:
+            return made, choices, True
+        choices.append(choose(moves))
+        move = moves[choices[-1]]
+        watch(move, move in usual.late)
+        usual.made(moves, choices[-1])
+        made.append(move)
+        system.perform(move)
+    return made, choices, False
+
+
 def follow(
-    program: Program, choices: Sequence[int], *, watch: Watch = lambda job, move, late: None, to_failure: bool = False
-) -> tuple[Job, list[int]]:
+    program: Program, choices: Sequence[int], *, watch: Callable[[Job, Move, bool], None] | None = None,
+    to_failure: bool = False,
+) -> tuple[Job, list[int]]:  # fmt: skip
     """Runs an execution to its end: the choices given (the last possible one where there are not so many), then the
-    usual order. to_failure: it ends where a PE fails. Returns the job at its end, and the choices made."""
-    job, usual, made = Job(program), Usual(), list[int]()
-    while not (to_failure and job.failure) and (moves := usual.moves(job)) and len(made) < MOVES_MAX:
-        choice = min(choices[len(made)], len(moves) - 1) if len(made) < len(choices) else 0
-        watch(job, moves[choice], moves[choice] in usual.late)
-        usual.made(moves, choice)
-        made.append(choice)
-        job.perform(moves[choice])
+    usual order. watch: sees each move before it is made, and whether it is late. to_failure: it ends where a PE fails.
+    Returns the job at its end, and the choices made."""
+    job, given = Job(program), iter(choices)
+    looks = no_watch if watch is None else partial(watch, job)
+
+    def choose(moves: list[Move]) -> int:
+        return min(next(given, 0), len(moves) - 1)
+
+    made = run(job, choose, watch=looks, stop=lambda: to_failure and job.failure)[1]
     return job, made
 
 

@@ -7,7 +7,7 @@ it is the first execution of `explore(..., strategy="random", seed=...)`.
 from __future__ import annotations
 
 import contextlib
-import random
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -15,8 +15,9 @@ from ..delivery.profiles import Profile
 from ..errors import ArgumentError, ShmemTimeout
 from ..fabric.sim import Job, Program, name_of
 from ..fabric.sim.fabric import JobExit
-from .executions import Usual
+from .executions import run
 from .explore import prepare
+from .strategies.random import drawn
 from .surroundings import live
 
 
@@ -34,14 +35,11 @@ def results(
 @contextlib.contextmanager
 def once(program: Program, seed: int | None) -> Iterator[Job]:
     """The job at its end, which is also where a PE fails."""
-    rng = None if seed is None else random.Random(f"{seed}.0")
+    choose = (lambda moves: 0) if seed is None else drawn(seed, 0)
     with live(program):
-        job, usual = Job(program), Usual()
+        job = Job(program)
         try:
-            while job.failure is None and (moves := usual.moves(job)):
-                choice = rng.randrange(len(moves)) if rng and len(moves) > 1 else 0
-                usual.made(moves, choice)
-                job.perform(moves[choice])
+            run(job, choose, sys.maxsize, stop=lambda: job.failure)
             yield job
         finally:
             job.close()

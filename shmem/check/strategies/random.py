@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from typing import Any
+from functools import partial
 
 from ..bounds import Bounds, Ended
+from ..executions import Choose
 from ..found import Found
 from ..system import System
-from .walk import walk
+from .walk import several, walk
+
+
+def drawn(seed: int, i: int) -> Choose:
+    """What chooses in the i-th execution, which has a stream of its own."""
+    rng = random.Random(f"{seed}.{i}")
+    return several(lambda moves: rng.randrange(len(moves)))
 
 
 def search(start: Callable[[], System], bounds: Bounds, seed: int, ended: Ended) -> Found:
-    """One execution after the other, each with a stream of its own."""
-
-    def choices(i: int) -> Callable[[list[Any]], int]:
-        rng = random.Random(f"{seed}.{i}")
-        return lambda moves: rng.randrange(len(moves))
-
-    return walk(start, bounds, ended, choices)
+    """One execution after the other."""
+    return walk(start, bounds, ended, partial(drawn, seed))

@@ -6,23 +6,27 @@ from collections.abc import Callable
 from typing import Any
 
 from ..bounds import Bounds, Ended
-from ..executions import Usual
+from ..executions import Choose, run
 from ..found import Found
 from ..system import System
 
-Choose = Callable[[list[Any]], int]  # the place of the next move among those possible, which are several
+
+def several(choose: Choose) -> Choose:
+    """Asks only where there are several moves."""
+
+    def chosen(moves: list[Any]) -> int:
+        return choose(moves) if len(moves) > 1 else 0
+
+    return chosen
 
 
 def one(start: Callable[[], System], bounds: Bounds, found: Found, ended: Ended, choose: Choose) -> tuple[int, bool]:
-    """Runs one execution. Returns how many moves it had, and whether the search is to end."""
-    system, usual, made = start(), Usual(), list[Any]()
-    while (moves := usual.moves(system)) and len(made) < bounds.moves:
-        choice = choose(moves) if len(moves) > 1 else 0
-        usual.made(moves, choice)
-        made.append(moves[choice])
-        system.perform(made[-1])
-        found.states += 1
-    found.cut += bool(moves)
+    """Runs one execution; `choose` is asked where there are several moves. Returns how many moves it had, and whether
+    the search is to end."""
+    system = start()
+    made, _, cut = run(system, several(choose), bounds.moves)
+    found.states += len(made)
+    found.cut += cut
     found.end(system.outcome())
     stop = ended(system, made)
     system.close()
