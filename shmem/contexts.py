@@ -21,8 +21,6 @@ from .plain import whole_number
 from .runtime import PE, Local, current, started
 from .teams import TEAM_WORLD, Team, resolve
 
-LIMIT = 64  # contexts of a PE at a time, besides the default one
-
 
 @dataclass(eq=False)
 class Context:

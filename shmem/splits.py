@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from . import contexts, log
 from .barriers import agree, arrive, meet, members_of
 from .errors import TeamError
-from .fabric.interface import Members, Status
+from .fabric.interface import CONTEXTS, Members, Status
 from .in_use import team_in_use
 from .records import fingerprint
 from .runtime import PE, current
@@ -191,8 +191,8 @@ def _num_contexts(config: Config | None) -> int:
     if not isinstance(given, Mapping) or set(given) - {"num_contexts"}:
         raise TeamError(f"config {given!r}: must be a dict with num_contexts and nothing else")
     number = _index(given.get("num_contexts", 0), "num_contexts")
-    if not 0 <= number <= contexts.LIMIT:
-        raise TeamError(f"num_contexts={number}: must be 0 to {contexts.LIMIT}")
+    if not 0 <= number <= CONTEXTS:
+        raise TeamError(f"num_contexts={number}: must be 0 to {CONTEXTS}")
     return number
 
 

@@ -18,11 +18,10 @@ import numpy.typing as npt
 from ..enums import CMP, SIGNAL
 from ..errors import ContextError
 from ..records import FINALIZE, Conditions, Records, fingerprint
-from .interface import Caps, Counter, Fabric, Level, Members, Status
+from .interface import CONTEXTS, Caps, Counter, Fabric, Level, Members, Status
 
 SPIN_S = 50e-6
 FOREVER_S = 9e9  # what C takes as "no limit"
-CONTEXTS = 64  # besides the default one
 ISA = {"auto": 0, "portable": 1, "avx2": 2, "neon": 3}
 
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ..config import Settings
 
 Counter = npt.NDArray[np.int64]  # of one element
+CONTEXTS = 64  # of a PE at a time, besides the default one
 
 
 class Status(IntEnum):

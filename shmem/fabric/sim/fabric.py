@@ -19,7 +19,7 @@ from ...heap import POISON
 from ...memory import caller
 from ...records import REFUSED, Conditions, Records
 from ...records import Kind as Word
-from ..interface import Caps, Counter, Fabric, Level, Members, Status
+from ..interface import CONTEXTS, Caps, Counter, Fabric, Level, Members, Status
 from .memory import SimHeap
 from .records import run_record
 from .tasks import Job, Meeting, Step
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from .executor import SimExecutor
     from .gang import SimGang
 
-CONTEXTS = 64  # besides the default one
 STORES = -1  # stands for the queue of a PE's own stores
 COMPARE: dict[int, Callable[[Any, Any], bool]] = {
     CMP.EQ: operator.eq, CMP.NE: operator.ne, CMP.GT: operator.gt,
