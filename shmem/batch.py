@@ -387,12 +387,12 @@ class Batch(Local, LinesInBatch):
             self._compiled = np.concatenate(self._parts) if self._parts else np.zeros(0, RECORD)
         return self._compiled
 
-    def names(self, address: int, nbytes: int) -> bool:
+    def _names(self, address: int, nbytes: int) -> bool:
         """Whether a record reads or writes some of these bytes of the own heap, or the same ones of a peer's."""
         arrays = [kept for kept in self._keep if isinstance(kept, np.ndarray)]
         return any(address_of(a) < address + nbytes and address < address_of(a) + a.nbytes for a in arrays)
 
-    def meets(self, team: Team) -> bool:
+    def _meets(self, team: Team) -> bool:
         """Whether there is a barrier of that team in it."""
         return team in self._teams
 

@@ -25,7 +25,7 @@ def block_in_use(pe: PE, start: int, end: int, moves: bool) -> ShmemError | None
     """Why these bytes of the heap can't be given back, or move: StateError for a batch in flight that reads or writes
     them, LockError for a lock in them that another thread waits for or, if they move, that is held."""
     for batch, _ in in_flight(pe):
-        if start < end and batch.names(pe.heap.base + start, end - start):
+        if start < end and batch._names(pe.heap.base + start, end - start):
             text = f"a batch in flight on a stream of PE {pe.me} uses the block at heap offset {start:#x}"
             return StateError(f"{text}: {WAIT_FIRST}", pe=pe.me)
     for node, place in pe.locks.items():
@@ -52,6 +52,6 @@ def context_in_use(pe: PE, contexts: Collection[Context]) -> ContextError | None
 def team_in_use(pe: PE, team: Team) -> ShmemError | None:
     """Why a team can't be destroyed: a batch in flight that meets on it, or was launched on a context of it."""
     for batch, _ in in_flight(pe):
-        if batch.meets(team):
+        if batch._meets(team):
             return TeamError(f"a batch in flight on a stream of PE {pe.me} meets on {team!r}: {WAIT_FIRST}", pe=pe.me)
     return context_in_use(pe, [one for one in pe.contexts if one.team == team])

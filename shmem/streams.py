@@ -34,7 +34,7 @@ class Event(Local):
         return self._job.wait(0.0) is Status.OK
 
     @property
-    def in_flight(self) -> Batch | None:
+    def _in_flight(self) -> Batch | None:
         """The batch, while it has not ended."""
         return None if self.done() else self._batch
 
@@ -127,9 +127,9 @@ class Stream(Local):
             self._pe.streams.remove(self)
             log.debug("stream closed, %d open now", len(self._pe.streams))
 
-    def in_flight(self) -> list[tuple[Batch, int]]:
+    def _in_flight(self) -> list[tuple[Batch, int]]:
         """The batches that have not ended, and the queue of each."""
-        found = ((event.in_flight, event.q) for event in self._events)
+        found = ((event._in_flight, event.q) for event in self._events)
         return [(batch, q) for batch, q in found if batch is not None]
 
     def __enter__(self) -> Stream:
@@ -146,4 +146,4 @@ class Stream(Local):
 
 def in_flight(pe: PE) -> list[tuple[Batch, int]]:
     """The batches that a PE has launched and that have not ended, and the queue of each."""
-    return [one for stream in list(pe.streams) for one in stream.in_flight()]
+    return [one for stream in list(pe.streams) for one in stream._in_flight()]
