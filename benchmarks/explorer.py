@@ -22,7 +22,7 @@ import numpy as np
 
 import shmem
 from shmem.check.dpor import Search
-from shmem.check.explore import explore, prepare
+from shmem.check.exploration import explore, prepare
 from shmem.check.surroundings import live
 from shmem.fabric.sim import Job
 

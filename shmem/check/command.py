@@ -10,8 +10,8 @@ import typer
 
 from ..errors import ArgumentError
 from .bounds import STATES_MAX
-from .explore import explore
-from .explore import replay as again
+from .exploration import explore
+from .exploration import replay as again
 from .loading import load, parted
 from .report import Report
 from .saved import is_file, read, save

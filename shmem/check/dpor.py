@@ -165,4 +165,7 @@ class Search:
             firsts.append(facts.move)
         if any(move in node.done or move in node.todo or move in node.sleep for move in firsts):
             return
-        node.todo += [move for move in firsts if move in node.enabled][:1]
+        possible = [move for move in firsts if move in node.enabled]
+        if not possible:  # a receive that is not there yet can't be taken, but waiting for it can end
+            possible = [move for move in node.enabled if any(alternative(move, first) for first in firsts)]
+        node.todo += [move for move in possible[:1] if move not in node.done and move not in node.todo]

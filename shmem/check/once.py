@@ -16,7 +16,7 @@ from ..errors import ArgumentError, ShmemTimeout
 from ..fabric.sim import Job, Program, name_of
 from ..fabric.sim.fabric import JobExit
 from .executions import run
-from .explore import prepare
+from .exploration import prepare
 from .strategies.random import drawn
 from .surroundings import live
 

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from ..errors import ArgumentError, ReplayMismatch, ShmemError
-from .explore import explore, named, replay
+from .exploration import explore, named, replay
 from .report import Report
 from .saved import save, token_of
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from .completions import COUNTER
 from .machine import Machine, updated
 from .requests import Act, Event, Kind, Place, Request, Stage
 from .views import placing
@@ -99,14 +100,17 @@ def _touches(machine: Machine, event: Event) -> tuple[Touch, ...]:
     request = machine.flight[event.key]
     act = event.act
     if act in (Act.ACCEPT, Act.GIVE_UP):
-        return (Touch(Place(("receives", request.target), 0, 1), act is Act.ACCEPT),)
+        return (receiving(machine, request.target if request.taker is None else request.taker, act is Act.ACCEPT),)
     if act is Act.SOURCE:
         assert request.source is not None
-        return (Touch(request.source, False),)
-    if act is Act.RECEIVE:
+        return tuple(Touch(place, False) for place in (request.source, *request.rest))
+    if act is Act.RECEIVE and request.taker is None:
         return (Touch(Place(("received", request.target), 0, 1), True),)
+    if act is Act.RECEIVE:
+        return (_tells(machine, machine.takers[request.taker].cq),)
     if act in (Act.RETIRE, Act.UNTOLD):
-        return (Touch(Place(machine.queue_pairs[request.queue].cq, 0, 1), True),)
+        silent = act is Act.RETIRE and not request.signaled and not request.bad
+        return (_tells(machine, machine.queue_pairs[request.queue].cq, silent),)
     if act is Act.WORD:
         assert request.word is not None
         return (Touch(request.word, True, old=machine.memory.read(request.word)),)
@@ -118,9 +122,7 @@ def _touches(machine: Machine, event: Event) -> tuple[Touch, ...]:
     lo, hi = request.units[event.unit]
     first, last = lo - request.at.lo, hi - request.at.lo
     if act is Act.LAND:
-        assert request.result is not None
-        space, start, _ = request.result
-        return (_write(machine, Place(space, start + first, start + last), request.data[first:last]),)
+        return (_write(machine, request.landing(first, last), request.data[first:last]),)
     there = Place(request.at.space, lo, hi)
     if request.split:
         assert request.update is not None
@@ -130,6 +132,22 @@ def _touches(machine: Machine, event: Event) -> tuple[Touch, ...]:
     if request.update is not None:
         return (Touch(there, True, old=machine.memory.read(there)),)
     return (_write(machine, there, request.data[first:last]),)
+
+
+def receiving(machine: Machine, taker: Hashable, takes: bool) -> Touch:
+    """What taking a receive, or looking for one, touches: the one that is next."""
+    queue = machine.takers.get(taker)
+    next_one = 0 if queue is None else queue.taken
+    return Touch(Place(("receives", taker), next_one, next_one + 1), takes)
+
+
+def _tells(machine: Machine, cq: Hashable, silent: bool = False) -> Touch:
+    """What an entry of a completion queue touches. silent: there is none, but its place in the order."""
+    place = Place(cq, 0, COUNTER)
+    if cq not in machine.rings:
+        return Touch(place, True)
+    old = machine.memory.read(place)
+    return Touch(place, True, silent, old)
 
 
 def _write(machine: Machine, place: Place, data: bytes) -> Touch:
@@ -147,11 +165,14 @@ def _reached(machine: Machine, request: Request, stage: Stage) -> list[Event]:
     return request.events(stage) if failed is None else [failed]
 
 
+_FATES = ((Act.BELL, Act.LOSE), (Act.RETIRE, Act.UNTOLD), (Act.ACCEPT, Act.GIVE_UP))
+
+
 def alternative(one: Move, other: Move) -> bool:
     """Whether two moves are two ways in which one thing may go: where one is tried, so must be the other."""
     if not (isinstance(one, Event) and isinstance(other, Event)) or (one.key, one.unit) != (other.key, other.unit):
         return False
-    return any(one.act in fates and other.act in fates for fates in ((Act.BELL, Act.LOSE), (Act.RETIRE, Act.UNTOLD)))
+    return any(one.act in fates and other.act in fates for fates in _FATES)
 
 
 def causes(machine: Machine, event: Event) -> list[Event]:

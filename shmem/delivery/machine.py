@@ -9,64 +9,18 @@ to symmetric memory.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from dataclasses import dataclass
-from mmap import mmap
+from dataclasses import replace
 
 from ..errors import ArgumentError
+from .completions import COUNTER, Completion, ReceiveQueue, Ring
+from .memory import Memory
 from .profiles import Profile
 from .queues import QueueState
-from .requests import Act, Event, Key, Kind, Place, Request, Space, Stage, Update, units_of
+from .requests import Act, Event, Key, Kind, Place, Request, Stage, Update, units_of
 from .tables import Rules
 from .views import Views
 
 OK = "ok"
-
-
-@dataclass(frozen=True, slots=True)
-class Completion:
-    """What a completion queue says of a request. Source: see `shmem.nic`."""
-
-    status: str
-    key: Key
-    queue: Hashable
-    nbytes: int
-    immediate: int | None = None
-
-
-class Memory:
-    """The bytes of all spaces: a PE's heap under its number, private ones under what they were made with."""
-
-    def __init__(self) -> None:
-        self.spaces: dict[Space, bytearray | mmap] = {}
-        self._top: dict[Space, int] = {}  # nothing was changed beyond
-
-    def read(self, place: Place) -> bytes:
-        """The bytes at a place."""
-        return bytes(self.spaces[place.space][place.lo : place.hi])
-
-    def write(self, place: Place, data: bytes) -> None:
-        """Changes the bytes at a place."""
-        self.spaces[place.space][place.lo : place.hi] = data
-        if place.hi > self._top.get(place.space, 0):
-            self._top[place.space] = place.hi
-
-    def twin(self, space: Space, name: Space) -> None:
-        """A new space with the bytes of another."""
-        top, size = self._top.get(space, 0), len(self.spaces[space])
-        # Large heaps are zero pages that nobody has touched.
-        self.spaces[name] = bytearray(size) if isinstance(self.spaces[space], bytearray) else mmap(-1, size)
-        self.write(Place(name, 0, top), bytes(self.spaces[space][:top]))
-
-    def digest(self) -> tuple[object, ...]:
-        """All that was ever changed."""
-        return tuple((space, bytes(data[: self._top.get(space, 0)])) for space, data in self.spaces.items())
-
-    def copy(self) -> Memory:
-        """The same bytes, apart."""
-        other = Memory()
-        other._top = dict(self._top)
-        other.spaces = {space: bytearray(data[:]) for space, data in self.spaces.items()}
-        return other
 
 
 _APPLY: dict[str, Callable[[int, int, int], int]] = {
@@ -110,7 +64,9 @@ class Machine:
         self.posted: dict[int, int] = {}  # requests by PE
         self.completions: dict[Hashable, list[Completion]] = {}  # by completion queue
         self.queue_pairs: dict[Hashable, QueueState] = {}
-        self.receives: dict[int, int] = {}  # posted ones, by PE; a PE that is missing has enough
+        self.rings: dict[Hashable, Ring] = {}  # completion queues that have an end
+        self.takers: dict[Hashable, ReceiveQueue] = {}  # receive queues with buffers
+        self.receives: dict[int, int] = {}  # receives without, by PE; a PE that is missing has enough
         self.received: dict[int, list[Completion]] = {}
         self.answers: dict[Key, bytes] = {}  # results that a program waits for
         self.failed: dict[Key, Event] = {}  # requests that failed or were flushed, and the events that ended them
@@ -178,7 +134,8 @@ class Machine:
         """Puts a request in flight: finds what it has to wait for, and starts it as far as nothing can interfere."""
         profile = self.profile
         unit = 1 << 62 if request.kind is Kind.ATOMIC else profile.unit
-        request.units = units_of(request.at.lo, request.at.hi, unit)
+        pieces = (request.result, *request.rest) if request.result is not None else ()
+        request.units = units_of(request.at.lo, request.at.hi, unit, pieces)
         redone = profile.lost_ack and request.kind is Kind.READ  # then its units may be read in any order
         request.ascending = (request.ascending or profile.units == "ascending") and not redone
         request.read = request.source is None
@@ -254,7 +211,10 @@ class Machine:
             return
         if not request.accepted:
             if self._open(request, Stage.SOURCE):
-                yield Event(key, Act.ACCEPT if self.receives.get(request.target, 1) > 0 else Act.GIVE_UP, 0)
+                if self._receives(request):
+                    yield Event(key, Act.ACCEPT, 0)
+                elif not self.queue_pairs[request.queue].patient:
+                    yield Event(key, Act.GIVE_UP, 0)
             return
         if not request.read:
             if self._open(request, Stage.SOURCE):
@@ -284,6 +244,13 @@ class Machine:
             yield Event(key, Act.RETIRE, 0)
         if self.profile.lost_ack and request.ring and self._complete(request, self.executed_at(request)):
             yield Event(key, Act.UNTOLD, 0)
+
+    def _receives(self, request: Request) -> bool:
+        """Whether there is a receive for a request."""
+        if request.taker is None:
+            return self.receives.get(request.target, 1) > 0
+        taker = self.takers.get(request.taker)
+        return taker is not None and bool(taker.posted)
 
     @staticmethod
     def _second(request: Request) -> Iterator[Event]:
@@ -336,21 +303,21 @@ class Machine:
             self.completes_at(request) if stage is None else stage
         )
 
-    def fire(self, event: Event) -> None:
-        """Makes an event happen, which must be enabled."""
+    def fire(self, event: Event) -> tuple[object, ...]:
+        """Makes an event happen, which must be enabled. Returns what it made possible."""
         if event.act is Act.SHOW:
             assert self.views is not None
             piece = self.views.find(event)
             assert piece is not None
             self.views.show(piece)
-            return
+            return (event,)
         if event.act in (Act.BELL, Act.LOSE):
             queue = self.queue_pairs[self.known[event.key].queue]
-            queue.bell(self.flight, event.act is Act.LOSE)
-            return
+            return (event, *queue.bell(self.flight, event.act is Act.LOSE))
         request = self.flight[event.key]
         _FIRE[event.act](self, request, event.unit)
         self._end(request)
+        return (event,)
 
     def _end(self, request: Request) -> None:
         if request.keep and request.reached(Stage.ANSWERED) and request.key in self.flight:
@@ -360,13 +327,31 @@ class Machine:
 
     def _accept(self, request: Request, unit: int) -> None:
         request.accepted = True
-        if request.target in self.receives:
+        if request.taker is not None:
+            self._take(request, self.takers[request.taker])
+        elif request.target in self.receives:
             self.receives[request.target] -= 1
+
+    def _take(self, request: Request, taker: ReceiveQueue) -> None:
+        """Takes a posted buffer; what is sent goes there, if it fits."""
+        receive, size = taker.take(), request.at.hi - request.at.lo
+        request.receive = receive.number
+        if request.kind is not Kind.SEND:
+            return
+        space, lo, hi = receive.place
+        if size > hi - lo:
+            self.tell(taker.cq, Completion("loc_len", request.key, request.queue, size, receive=receive.number))
+            self.queue_pairs[request.queue].doom(request, "rem_inv_req", self.flight)
+        else:
+            request.at = Place(space, lo, lo + size)
+            request.units = units_of(lo, lo + size, self.profile.unit)
 
     def _source(self, request: Request, unit: int) -> None:
         assert request.source is not None
-        own = request.source.space == request.pe
-        request.data = self.look(request.pe, request.source) if own else self.memory.read(request.source)
+        request.data = b"".join(
+            self.look(request.pe, place) if place.space == request.pe else self.memory.read(place)
+            for place in (request.source, *request.rest)
+        )
         request.read = True
 
     def _place(self, request: Request, unit: int) -> None:
@@ -383,7 +368,7 @@ class Machine:
             request.data = request.data[:at] + old + request.data[at + hi - lo :]
             if request.update is not None and request.update.op != "fetch":
                 self._arrive(request, Act.PLACE, unit, there, updated(old, request.update))
-        elif request.kind is not Kind.SEND:
+        elif request.kind is not Kind.SEND or request.receive is not None:
             self._arrive(request, Act.PLACE, unit, there, request.data[at : at + hi - lo])
 
     def _arrive(self, request: Request, act: Act, unit: int, place: Place, data: bytes) -> None:
@@ -413,15 +398,17 @@ class Machine:
         request.worded = True
 
     def _land(self, request: Request, unit: int) -> None:
-        assert request.result is not None
         lo, hi = (edge - request.at.lo for edge in request.units[unit])
-        space, start, _ = request.result
-        self._arrive(request, Act.LAND, unit, Place(space, start + lo, start + hi), request.data[lo:hi])
+        self._arrive(request, Act.LAND, unit, request.landing(lo, hi), request.data[lo:hi])
         request.landed |= 1 << unit
 
     def _receive(self, request: Request, unit: int) -> None:
-        told = Completion(OK, request.key, request.queue, request.at.hi - request.at.lo, request.immediate)
-        self.received.setdefault(request.target, []).append(told)
+        size = request.at.hi - request.at.lo
+        told = Completion(OK, request.key, request.queue, size, request.immediate, request.receive)
+        if request.taker is None:
+            self.received.setdefault(request.target, []).append(told)
+        else:
+            self.tell(self.takers[request.taker].cq, told)
         request.told = True
 
     def _retire(self, request: Request, unit: int) -> None:
@@ -436,7 +423,16 @@ class Machine:
 
     def _tell(self, request: Request, status: str) -> None:
         told = Completion(status, request.key, request.queue, request.at.hi - request.at.lo)
-        self.completions.setdefault(self.queue_pairs[request.queue].cq, []).append(told)
+        self.tell(self.queue_pairs[request.queue].cq, told)
+
+    def tell(self, cq: Hashable, told: Completion) -> None:
+        """Writes an entry of a completion queue."""
+        if (ring := self.rings.get(cq)) is not None:
+            room = ring.add(told)
+            self.memory.write(Place(cq, 0, COUNTER), ring.counter)
+            if not room:
+                return
+        self.completions.setdefault(cq, []).append(told)
 
     def _untold(self, request: Request, unit: int) -> None:
         self.queue_pairs[request.queue].untold(request, self.flight)
@@ -460,6 +456,8 @@ class Machine:
         other.posted = dict(self.posted)
         other.completions = {cq: list(told) for cq, told in self.completions.items()}
         other.queue_pairs = {name: queue.copy() for name, queue in self.queue_pairs.items()}
+        other.rings = {cq: replace(ring) for cq, ring in self.rings.items()}
+        other.takers = {name: taker.copy() for name, taker in self.takers.items()}
         other.receives = dict(self.receives)
         other.received = {pe: list(told) for pe, told in self.received.items()}
         other.answers, other.known, other.failed = dict(self.answers), dict(self.known), dict(self.failed)
@@ -472,6 +470,8 @@ class Machine:
             tuple(sorted((key, each.digest()) for key, each in self.flight.items())),
             tuple((cq, tuple(told)) for cq, told in sorted(self.completions.items(), key=repr)),
             tuple((name, queue.digest()) for name, queue in self.queue_pairs.items()),
+            tuple((cq, ring.digest()) for cq, ring in self.rings.items()),
+            tuple((name, taker.digest()) for name, taker in self.takers.items()),
             tuple(sorted(self.receives.items())),
             tuple((pe, tuple(told)) for pe, told in sorted(self.received.items())),
             tuple(sorted(self.answers.items())),

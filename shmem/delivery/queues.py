@@ -30,6 +30,7 @@ class QueueState:
     failed: bool = False  # it has: the state ERROR
     on_error: str = "error"  # what a failure does to the requests after it: flush, stop, or go on
     stopped: Key | None = None  # suspended: nothing after this request moves
+    patient: bool = False  # waits for a receive at the target for ever
     lossy: bool = False  # one of its doorbells may be lost
     lost: bool = False  # one was
     bells: list[tuple[Key, int]] = field(default_factory=list)  # on their way: up to which request, and a number
@@ -39,11 +40,11 @@ class QueueState:
         """Whether so many blocks may be posted."""
         return (self.pi - self.ci) % POSITIONS + blocks <= self.depth
 
-    def add(self, request: Request, blocks: int = 1) -> None:
+    def add(self, request: Request) -> None:
         """Posts a request; there is room. It waits for a doorbell if it says so (`rung` is False)."""
-        self.pi = (self.pi + blocks) % POSITIONS
+        self.pi = (self.pi + request.blocks) % POSITIONS
         self.waiting.append(request.key)
-        self.held.append((request.key, blocks))
+        self.held.append((request.key, request.blocks))
         if self.doomed:
             request.bad = "flush"
         if request.bad:
@@ -51,27 +52,31 @@ class QueueState:
         if not request.rung:
             self.silent.append(request.key)
 
-    def ring(self, flight: dict[Key, Request]) -> None:
-        """A doorbell: all that is posted is rung, at once or when it arrives."""
+    def ring(self, flight: dict[Key, Request]) -> list[object]:
+        """A doorbell: all that is posted is rung, at once or when it arrives. Returns what that made possible."""
         if not self.lossy:
-            self._rung(self.silent[-1:], flight)
-        elif self.silent:
-            self.bells.append((self.silent[-1], self.bells_rung))
-            self.bells_rung += 1
+            return self._rung(self.silent[-1:], flight)
+        if not self.silent:
+            return []
+        self.bells.append((self.silent[-1], self.bells_rung))
+        self.bells_rung += 1
+        return [("bell", *self.bells[-1])]
 
-    def _rung(self, last: list[Key], flight: dict[Key, Request]) -> None:
-        for key in [key for key in self.silent if [key] <= last]:
+    def _rung(self, last: list[Key], flight: dict[Key, Request]) -> list[object]:
+        found = [key for key in self.silent if [key] <= last]
+        for key in found:
             self.silent.remove(key)
             if key in flight:  # and not flushed
                 flight[key].rung = True
+        return [("rung", key) for key in found]
 
-    def bell(self, flight: dict[Key, Request], lost: bool) -> None:
+    def bell(self, flight: dict[Key, Request], lost: bool) -> list[object]:
         """The first doorbell on its way arrives, or is lost: a later one rings for it as well."""
         last, _ = self.bells.pop(0)
         if lost:
             self.lost = True
-        else:
-            self._rung([last], flight)
+            return []
+        return self._rung([last], flight)
 
     def bell_events(self) -> list[Event]:
         """What may happen to the first doorbell on its way. One in the life of a queue is lost."""
@@ -125,11 +130,8 @@ class QueueState:
 
     def poll(self, key: Key) -> None:
         """A completion was polled: gives back the blocks up to its request's."""
-        while self.held:
-            first, blocks = self.held.pop(0)
-            self.ci = (self.ci + blocks) % POSITIONS
-            if first == key:
-                return
+        while self.held and self.held[0][0] <= key:
+            self.ci = (self.ci + self.held.pop(0)[1]) % POSITIONS
 
     def reset(self) -> None:
         """Back to the state READY, empty."""

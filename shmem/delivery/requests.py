@@ -7,11 +7,11 @@ must is that of `tables`.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from copy import copy
 from dataclasses import dataclass
 from enum import IntEnum
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 Key = tuple[int, int]  # of a request: the PE that posted it, and which of its requests it is
@@ -55,6 +55,9 @@ class Act(IntEnum):
     BELL = 11  # a doorbell arrives; `key` is the last request that it rings, `unit` its number
     LOSE = 12  # or is lost
     UNTOLD = 13  # instead of RETIRE: acknowledgements were lost until the retries were used up
+
+
+FAULTS = (Act.GIVE_UP, Act.LOSE, Act.UNTOLD)  # what a network does where something went wrong
 
 
 class Event(NamedTuple):
@@ -105,11 +108,14 @@ class Request:
     word: Place | None = None  # a flag that follows the data, with its update
     word_update: Update | None = None
     result: Place | None = None  # of READ and ATOMIC
+    rest: tuple[Place, ...] = ()  # of `source` or `result`, where it lies in several places
     keep: bool = False  # no place: the machine keeps the result for the program
     fence: bool = False
     order: Order = Order.NONE
     needs_receive: bool = False
     tells: bool = False  # the target gets a receive completion
+    taker: Hashable = None  # the receive queue that it takes from; None: the target PE has one of its own
+    blocks: int = 1  # that it has in its queue's ring
     immediate: int | None = None
     bad: str = ""  # the status it is bound to fail with
     ring: bool = False  # it is on a queue pair: retired by a completion
@@ -128,6 +134,7 @@ class Request:
     again: int = 0
     worded: bool = True
     told: bool = True
+    receive: int | None = None  # the number of the receive that it has taken
     retired: bool = True
     fenced: bool = False  # its context has had a fence since
 
@@ -135,6 +142,15 @@ class Request:
     def pe(self) -> int:
         """The PE that posted it."""
         return self.key[0]
+
+    def landing(self, first: int, last: int) -> Place:
+        """Where some bytes of the result go: they lie in one place."""
+        assert self.result is not None
+        for space, lo, hi in (self.result, *self.rest):
+            if last <= hi - lo:
+                return Place(space, lo + first, lo + last)
+            first, last = first - (hi - lo), last - (hi - lo)
+        raise AssertionError("a unit beyond the result")
 
     def own(self, place: Place) -> bool:
         """Whether it is a PE's store to its own memory."""
@@ -152,7 +168,7 @@ class Request:
         if stage is Stage.ACCEPTED:
             return self.accepted
         if stage is Stage.PLACED:
-            return self.placed == self.full and self.worded
+            return self.accepted and self.placed == self.full and self.worded
         if stage is Stage.ANSWERED:
             answered = self.result is None or self.landed == self.full
             return self.reached(Stage.PLACED) and answered and (not self.repeats or self.again == self.full)
@@ -193,13 +209,17 @@ class Request:
         """All of it that can still matter."""
         return (
             self.key, self.kind, self.queue, self.at, self.source, self.update, self.word, self.word_update,
-            self.result, self.gates, self.data, self.read, self.rung, self.accepted, self.fetched, self.placed,
-            self.landed, self.again, self.worded, self.told, self.retired, self.fenced, self.bad, self.order,
-            self.signaled,
+            self.result, self.rest, self.gates, self.data, self.read, self.rung, self.accepted, self.fetched,
+            self.placed, self.landed, self.again, self.worded, self.told, self.retired, self.fenced, self.bad,
+            self.order, self.signaled, self.receive,
         )  # fmt: skip
 
 
-def units_of(lo: int, hi: int, unit: int) -> tuple[tuple[int, int], ...]:
-    """The aligned pieces of a range that are placed whole; of an empty range none."""
+def units_of(lo: int, hi: int, unit: int, pieces: Sequence[Place] = ()) -> tuple[tuple[int, int], ...]:
+    """The aligned pieces of a range that are placed whole; of an empty range none. pieces: of a result in several
+    places, at whose borders units end as well."""
     cuts = [lo, *range(lo // unit * unit + unit, hi, unit), hi]
+    if len(pieces) > 1:
+        borders = accumulate((piece.hi - piece.lo for piece in pieces), initial=lo)
+        cuts = sorted({*cuts, *borders})
     return tuple(pairwise(cuts)) if hi > lo else ()

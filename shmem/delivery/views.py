@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from .requests import Act, Event, Place
 
 if TYPE_CHECKING:
-    from .machine import Memory
+    from .memory import Memory
 
 _SHOWN = (Act.PLACE, Act.AGAIN, Act.WORD, Act.LAND)  # events that place something
 

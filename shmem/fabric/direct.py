@@ -223,6 +223,9 @@ class DirectFabric:
     def gang(self, n: int, work: Callable[[int], None]) -> None:
         """Threads will do."""
 
+    def nic(self) -> None:
+        """No adapter: stores go into the memory of the peers."""
+
     def fence(self, q: int) -> None:
         """A full memory fence; wakes the own PE's waiters."""
         self.lib.sm_fence(self.pe)

@@ -20,6 +20,7 @@ from ..records import Conditions, Records
 
 if TYPE_CHECKING:
     from ..config import Settings
+    from ..nic.engine import Engine
 
 Counter = npt.NDArray[np.int64]  # of one element
 CONTEXTS = 64  # of a PE at a time, besides the default one
@@ -174,6 +175,9 @@ class Fabric(Protocol):
 
     def gang(self, n: int, work: Callable[[int], None]) -> Gang | None:
         """Workers that run `work(0)` ... `work(n-1)`; None where threads will do."""
+
+    def nic(self) -> Engine | None:
+        """The adapter under the queue pairs of `shmem.nic`; None where there is none."""
 
     def fence(self, q: int) -> None:
         """What was posted on `q` before takes effect before what is posted after, per target PE."""

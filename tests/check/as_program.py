@@ -21,6 +21,7 @@ class Watched(Job):
     def __init__(self, program: Program, test: Test) -> None:
         self.registers: list[as_program.Registers] = [{} for _ in range(test.pes)]
         self.finished: set[int] = set()
+        self.told: dict[tuple[int, int], int] = {}  # messages outside the memory
         self.test = test
         super().__init__(program)
 

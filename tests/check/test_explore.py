@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 import shmem
-from shmem.check import tokens
+from shmem.check import explore, replay, tokens
 from shmem.check.bounds import parse_budget
-from shmem.check.explore import explore, replay
 from shmem.delivery.profiles import varied
 from shmem.errors import ArgumentError, NondeterministicProgram, ReplayMismatch
 

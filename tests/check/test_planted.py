@@ -9,7 +9,7 @@ import pytest
 
 from shmem.check import dpor, eager
 from shmem.check.bounds import Bounds
-from shmem.check.explore import explore, prepare, replay
+from shmem.check.exploration import explore, prepare, replay
 from shmem.check.report import Report
 from shmem.check.surroundings import live
 from shmem.delivery.profiles import varied

@@ -13,7 +13,7 @@ import pytest
 
 import shmem
 from shmem import runtime
-from shmem.check.explore import explore
+from shmem.check import explore
 
 
 def ring() -> tuple[int, int, int]:

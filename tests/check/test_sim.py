@@ -38,11 +38,11 @@ def _named(registers: Any) -> Any:
     return tuple(tuple(item for item in each if not item[0].startswith(".")) for each in registers)
 
 
-def ends_as_program(test: Test, profile: Profile) -> set[Any] | None:
+def ends_as_program(test: Test, profile: Profile, made_of: Any = body) -> set[Any] | None:
     jobs: list[Watched] = []
 
     def start() -> Watched:
-        program = Program(body(lambda: jobs[-1], test), test.pes, profile, SETTINGS)
+        program = Program(made_of(lambda: jobs[-1], test), test.pes, profile, SETTINGS)
         made = Watched.__new__(Watched)
         jobs.append(made)
         made.__init__(program, test)  # type: ignore[misc]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import shmem
-from shmem.check.explore import explore
+from shmem.check import explore
 
 
 def strided_calls() -> tuple[tuple[int, ...], ...]:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import shmem
-from shmem.check.explore import explore
+from shmem.check import explore
 from shmem.check.report import Report
 from shmem.delivery.profiles import varied
 

@@ -6,7 +6,8 @@ import itertools
 
 import pytest
 
-from shmem.delivery.machine import Machine, Memory
+from shmem.delivery.machine import Machine
+from shmem.delivery.memory import Memory
 from shmem.delivery.profiles import NAMED, profile, varied
 from shmem.delivery.requests import Key, Kind, Order, Place, Request, Stage
 from shmem.delivery.tables import Rules

@@ -19,7 +19,7 @@ def test_as_many_requests_fit_as_the_depth_has_room_for(first: int, blocks: int)
     queue = QueueState("cq", depth=8, pi=first, ci=first)
     for number in range(8 // blocks):
         assert queue.room(blocks)
-        queue.add(request(number), blocks)
+        queue.add(request(number, blocks=blocks))
     assert not queue.room(blocks)
     assert queue.room(8 % blocks) or 8 % blocks == 0
 
@@ -27,7 +27,7 @@ def test_as_many_requests_fit_as_the_depth_has_room_for(first: int, blocks: int)
 def test_a_completion_gives_back_all_blocks_up_to_its_own() -> None:
     queue = QueueState("cq", depth=8, pi=POSITIONS - 2, ci=POSITIONS - 2)
     for number, blocks in enumerate((1, 2, 3, 2)):
-        queue.add(request(number), blocks)
+        queue.add(request(number, blocks=blocks))
     assert not queue.room(1)
     queue.poll((0, 2))
     assert (queue.ci, queue.room(6), queue.room(7)) == (4, True, False)
@@ -63,3 +63,12 @@ def test_after_a_request_that_fails_all_are_flushed_in_order() -> None:
 )
 def test_units_are_the_aligned_pieces(lo: int, hi: int, unit: int, wanted: object) -> None:
     assert units_of(lo, hi, unit) == wanted
+
+
+def test_units_of_a_result_in_several_places_end_at_their_borders() -> None:
+    pieces = [Place("a", 0, 4), Place("b", 8, 20), Place("c", 0, 2)]
+    assert units_of(16, 34, 8, pieces) == ((16, 20), (20, 24), (24, 32), (32, 34))
+    made = Request((0, 0), Kind.READ, "qp", 1, Place(1, 16, 34), (), result=pieces[0], rest=tuple(pieces[1:]))
+    assert [made.landing(lo - 16, hi - 16) for lo, hi in units_of(16, 34, 8, pieces)] == [
+        Place("a", 0, 4), Place("b", 8, 12), Place("b", 12, 20), Place("c", 0, 2),
+    ]  # fmt: skip

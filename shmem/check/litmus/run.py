@@ -11,9 +11,10 @@ from functools import partial
 from itertools import islice
 
 from ...delivery.facts import Facts, Move, event_facts
-from ...delivery.machine import Machine, Memory
+from ...delivery.machine import Machine
+from ...delivery.memory import Memory
 from ...delivery.profiles import Profile
-from ...delivery.requests import Act, Event, Key, Place
+from ...delivery.requests import Event, Key, Place
 from .model import WORD, Layout, Outcome, Step
 from .statements import compiled
 from .syntax import VALUES, Sum, Test, Word
@@ -111,13 +112,9 @@ class Run:
 
     def perform(self, move: Move) -> tuple[object, ...]:
         """Makes one of the moves; returns what it made possible."""
-        if isinstance(move, Event) and move.act is not Act.BELL:
-            self.machine.fire(move)
-            return (move,)
-        rung = {key for key, request in self.machine.flight.items() if request.rung}
         if isinstance(move, Event):
-            self.machine.fire(move)
-            return (move, *self._rung(rung))
+            return self.machine.fire(move)
+        rung = {key for key, request in self.machine.flight.items() if request.rung}
         bells = {name: queue.bells_rung for name, queue in self.machine.queue_pairs.items()}
         posted, told = len(self.machine.known), dict(self.told)
         arrived = {team: counts[team.index(move)] for team, counts in self.visits.items() if move in team}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import mmap
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,6 +27,7 @@ from .tasks import Job, Meeting, Step
 if TYPE_CHECKING:
     from .executor import SimExecutor
     from .gang import SimGang
+    from .nic import SimEngine
 
 STORES = -1  # stands for the queue of a PE's own stores
 COMPARE: dict[int, Callable[[Any, Any], bool]] = {
@@ -93,6 +94,7 @@ class SimFabric:
         self.teams: dict[int, tuple[int, ...]] = {0: tuple(range(self.n))}
         self._queues = list(range(CONTEXTS, 0, -1))
         self._posted: dict[int, int] = {}  # since the last quiet, by queue
+        self._engine: SimEngine | None = None
         self.crowded = False  # other tasks than the PE's own use its contexts
 
     # ---- start and stop ----
@@ -156,10 +158,10 @@ class SimFabric:
             return [self.machine.look(self.me, place) for place in places]
 
         found: list[bytes] = self.do(Step(what, look, touches=lambda: touches))
-        self._looked(list(zip(places, found, strict=True)))
+        self.looked(list(zip(places, found, strict=True)))
         return found
 
-    def _looked(self, seen: Sequence[tuple[Place, bytes]]) -> None:
+    def looked(self, seen: Sequence[tuple[Place, bytes]]) -> None:
         """Notes what a plain look has found. A loop that finds the same again and again waits here for a change: it
         would only go round."""
         task = self.job.running
@@ -209,7 +211,7 @@ class SimFabric:
 
         self.do(Step(what, lambda: self.machine.store(self.me, place, data), touches=touches))
 
-    def take_turn(self, q: int, what: str) -> None:
+    def take_turn(self, q: Hashable, what: str) -> None:
         """Where several tasks of a PE use a queue, the order of what they post and complete on it can be seen."""
         if self.crowded:
             touches = (Touch(Place(("queue", self.me, q), 0, 1), True),)
@@ -272,6 +274,16 @@ class SimFabric:
         """An order between requests: nobody can see it by itself."""
         self.take_turn(q, "fence")
         self.machine.fence(self.me, self.post_name(q))
+        if q == 0 and self._engine is not None:
+            self._engine.fence()
+
+    def nic(self) -> SimEngine:
+        """The adapter of this PE."""
+        from .nic import SimEngine
+
+        if self._engine is None:
+            self._engine = SimEngine(self)
+        return self._engine
 
     def complete(self, q: int, level: Level, pes: Sequence[int] | None = None) -> None:
         """Waits for the deliveries that the level tells of."""
@@ -281,6 +293,8 @@ class SimFabric:
         for target in targets:
             self.settle(q, stage, target, kinds, f"{level.name.lower()} completion of context {q}")
         if level is Level.VISIBLE:
+            if q == 0 and self._engine is not None:
+                self._engine.settle(pes)
             self.acquire()
             if pes is None:
                 self._posted.pop(q, None)
@@ -308,7 +322,7 @@ class SimFabric:
 
             self.do(Step(what, lambda: None, ready, lambda: looks if self.crowded else (), needs))
         if stage is Stage.ANSWERED:
-            self.heap.hand_out(name, target)
+            self.heap.hand_out(lambda each: each.queue == name and target in (None, each.target))
 
     def _own_stores(self, what: str) -> None:
         """Waits until the own stores are seen by all."""

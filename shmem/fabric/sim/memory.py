@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import mmap
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...delivery.facts import Touch
-from ...delivery.requests import Key, Place
+from ...delivery.requests import Key, Place, Request, Stage
 from ...errors import CheckError
 from ...heap import POISON
 from .tasks import Step
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 class Late:
     """Private memory that a request in flight reads or writes."""
 
-    key: Key
+    key: Key | None  # None: of no request yet
     place: Place  # of the copy
     address: int
 
@@ -160,16 +160,27 @@ class SimHeap:
         self._results.append(Late(key, place, address))
         return place
 
-    def hand_out(self, queue: Hashable, target: int | None) -> None:
-        """Gives the program what requests on a queue (to a PE) have brought: they are complete."""
+    def buffer(self, address: int, nbytes: int) -> Late:
+        """Memory for what another PE sends. Private memory holds poison until it is given back."""
+        if place := self.find(address, nbytes):
+            return Late(None, place, address)
+        ctypes.memset(address, POISON, nbytes)
+        return Late(None, self._space(bytes([POISON]) * nbytes), address)
+
+    def give_back(self, late: Late, nbytes: int) -> None:
+        """Private memory is the program's again, with the first bytes of what came."""
+        ctypes.memmove(late.address, self._fabric.machine.memory.read(late.place), nbytes)
+        del self._fabric.machine.memory.spaces[late.place.space]
+
+    def hand_out(self, complete: Callable[[Request], bool]) -> None:
+        """Gives the program what requests that are complete have brought; nothing of those that failed."""
         left = []
         for late in self._results:
-            request = self._fabric.machine.known[late.key]
-            if request.queue == queue and target in (None, request.target):
-                ctypes.memmove(late.address, self._fabric.machine.memory.read(late.place), late.place.hi)
-                del self._fabric.machine.memory.spaces[late.place.space]
-            else:
+            assert late.key is not None
+            if not complete(request := self._fabric.machine.known[late.key]):
                 left.append(late)
+            else:
+                self.give_back(late, late.place.hi if request.reached(Stage.ANSWERED) else 0)
         self._results = left
 
     def follow(self) -> None:
@@ -177,7 +188,7 @@ class SimHeap:
         if self._raw:
             self._check_raw()
         machine = self._fabric.machine
-        self._sources = [late for late in self._sources if not machine.known[late.key].read]
+        self._sources = [late for late in self._sources if late.key is not None and not machine.known[late.key].read]
         for late in self._sources:
             now = ctypes.string_at(late.address, late.place.hi)
             if now != machine.memory.read(late.place):

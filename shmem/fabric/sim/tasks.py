@@ -20,9 +20,10 @@ from greenlet import GreenletExit, getcurrent, greenlet
 
 from ... import runtime
 from ...delivery.facts import Could, Facts, Move, Touch, event_facts
-from ...delivery.machine import Machine, Memory
+from ...delivery.machine import Machine
+from ...delivery.memory import Memory
 from ...delivery.profiles import Profile
-from ...delivery.requests import Event, Key, Place
+from ...delivery.requests import FAULTS, Event, Key, Place
 from ...errors import NondeterministicProgram, StateError
 from ...memory import OURS, caller
 
@@ -183,6 +184,7 @@ class Job:
         self.texts = [bytearray(512) for _ in range(program.n)]  # of collective calls that differ
         self.starts: dict[int, dict[str, object]] = {}  # arguments of init, by PE
         self.heaps: dict[int, Any] = {}  # by PE, once it has attached
+        self.segments: dict[tuple[int, int], Any] = {}  # registered with adapters, by PE and key
         self.lines: dict[Key, str] = {}  # of the program, that posted a request
         self.failed: list[Task] = []  # those that raised, in that order; the others go on
         self.running: Task | None = None
@@ -299,14 +301,16 @@ class Job:
 
     def moves(self) -> list[Move]:
         """What may happen next, in the usual order: what is in flight arrives, who ran last goes on, then the others
-        by number."""
+        by number, then what is a fault."""
         if self.over:
             return []
         ready = [key for key, task in self.tasks.items() if self._ready(task)]
         if self.last in ready:
             ready.remove(self.last)
             ready.insert(0, self.last)
-        moves = [*self.machine.enabled(), *ready]
+        coming = self.machine.enabled()
+        faults = [event for event in coming if event.act in FAULTS]
+        moves = [*(event for event in coming if event.act not in FAULTS), *ready, *faults] if faults else coming + ready
         return moves or [key for key, task in self.tasks.items() if task.step is not None and task.step.gives_up]
 
     @staticmethod
@@ -334,8 +338,7 @@ class Job:
         if isinstance(move, Event):
             if not self.machine.pends(move):
                 raise self._gone(move)
-            self.machine.fire(move)
-            return (move,)
+            return self.machine.fire(move)
         task = self.tasks.get(move)
         if task is None or (step := task.step) is None:
             raise self._gone(move)
@@ -351,7 +354,7 @@ class Job:
             task.told = hash((task.told, frozen(value)))
             self._resume(task, value)
         for key in islice(reversed(self.machine.known), len(self.machine.known) - posted):
-            self._given += [("posted", key), ("rung", key)]
+            self._given += [("posted", key), *([("rung", key)] if self.machine.known[key].rung else [])]
         return tuple(self._given)
 
     def _gone(self, move: Move) -> NondeterministicProgram:

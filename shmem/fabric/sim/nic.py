@@ -1,0 +1,446 @@
+"""Queue pairs on `sim`: the adapter of one PE, as requests for the delivery machine.
+
+A post, a doorbell, a fence are no choices: what they make possible is. What a program learns from a completion queue is
+a look at its bytes (`delivery.completions`), so that a search tries it before and after each completion.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ...delivery.completions import COUNTER, Completion, Receive, ReceiveQueue, Ring
+from ...delivery.facts import Touch, completed
+from ...delivery.queues import QueueState
+from ...delivery.requests import Act, Event, Key, Kind, Order, Place, Request, Stage, Update
+from ...errors import CompletionError, CompletionQueueOverrun, QueueStateError
+from ...memory import caller
+from ...nic.engine import Pair, Target, Told, Wqe
+from ...nic.work import ATOMICS, SENDS, WRITES, Opcode
+from ..interface import Status
+from .memory import Late
+from .tasks import Step
+
+if TYPE_CHECKING:
+    from .fabric import SimFabric
+
+_KINDS = {Opcode.READ: Kind.READ, Opcode.CAS: Kind.ATOMIC, Opcode.FAA: Kind.ATOMIC} | dict.fromkeys(SENDS, Kind.SEND)
+_ORDERS = {"none": Order.NONE, "relax": Order.RELAX, "strong": Order.STRONG}
+_RIGHT = {Kind.WRITE: "w", Kind.READ: "r", Kind.ATOMIC: "a"}
+FOR_EVER = 7
+
+
+@dataclass
+class Registration:
+    """A segment of some PE."""
+
+    place: Place | None  # where in its heap, None for private memory
+    address: int
+    nbytes: int
+    rights: str
+    live: bool = True
+
+
+@dataclass
+class Own:
+    """A queue pair of this PE."""
+
+    made: Pair
+    taker: Hashable  # its receive queue
+    there: Hashable  # that of its peer
+    numbers: dict[Key, int]  # of requests
+    buffers: dict[int, Late]  # private memory of receives
+    posted: int = 0
+    receives: int = 0
+    told: bool = False  # `shmem.quiet` has raised for its failure
+
+
+class SimEngine:
+    """The adapter of one PE."""
+
+    def __init__(self, fabric: SimFabric) -> None:
+        self._fabric, self._machine, self._me = fabric, fabric.machine, fabric.me
+        self.profile = fabric.profile
+        self._own: dict[Hashable, Own] = {}
+        self._keys = 0
+        self._cqs = 0
+
+    # ---- segments ----
+
+    def register(self, address: int, nbytes: int, rights: str) -> tuple[int, int]:
+        """A segment of this PE."""
+        place = self._fabric.heap.find(address, nbytes)
+        mine = [
+            each for (pe, _), each in self._fabric.job.segments.items() if pe == self._me and each.place is not None
+        ]
+        number = sum(each.place == place for each in mine)
+        self._keys += 1
+        key = self._keys << 8 | self._me & 0xFF
+        self._fabric.job.segments[self._me, key] = Registration(place, address, nbytes, rights)
+        if place is not None:
+            self._fabric.job.give(("registered", place, number))
+        return key, number
+
+    def deregister(self, key: int) -> None:
+        """Ends a segment. Requests of which nothing has arrived yet fail."""
+        segment = self._fabric.job.segments[self._me, key]
+        if segment.place is None or not segment.live:
+            segment.live = False
+            return
+        gone = Touch(segment.place, True)
+        self._fabric.do(Step("a segment ends", lambda: self._end_segment(segment), touches=lambda: (gone,)))
+
+    def _end_segment(self, segment: Registration) -> None:
+        segment.live = False
+        assert segment.place is not None
+        for request in list(self._machine.flight.values()):
+            inside = request.at.space == self._me and segment.place.lo <= request.at.lo < segment.place.hi
+            if request.ring and inside and not request.placed and not request.bad and request.kind is not Kind.SEND:
+                self._machine.queue_pairs[request.queue].doom(request, "rem_access", self._machine.flight)
+
+    def imported(self, pe: int, address: int, nbytes: int, number: int) -> int | None:
+        """The key of a PE's segment, once it is there."""
+        place = self._fabric.heap.find(address, nbytes)
+        if place is None:
+            return None
+        there = Place(pe, place.lo, place.hi)
+
+        def keys() -> list[int]:
+            return [
+                key for (owner, key), each in self._fabric.job.segments.items() if owner == pe and each.place == there
+            ]
+
+        needs = [("registered", there, number)]
+        step = Step("import of a segment", lambda: keys()[number], lambda: len(keys()) > number, needs=lambda: needs)
+        found: int = self._fabric.do(step)
+        return found
+
+    def _local_fault(self, wqe: Wqe) -> str:
+        """What is wrong with local memory: it is neither symmetric nor registered."""
+        if wqe.data is not None or all(self._known(*piece) for piece in wqe.pieces):
+            return ""
+        return "loc_access"
+
+    def _known(self, address: int, nbytes: int) -> bool:
+        if self._fabric.heap.find(address, nbytes) is not None:
+            return True
+        return any(
+            pe == self._me and each.live and each.address <= address and address + nbytes <= each.address + each.nbytes
+            for (pe, _), each in self._fabric.job.segments.items()
+        )
+
+    def _remote(self, pe: int, target: Target, right: str, aligned: bool) -> tuple[Place, str]:
+        """Where a request goes, and what its target's adapter will say of it."""
+        nowhere = Place(("nowhere", pe), 0, target.nbytes)
+        if not target.nbytes:
+            return nowhere, ""
+        segment = self._fabric.job.segments.get((pe, target.key))
+        inside = segment is not None and 0 <= target.offset <= segment.nbytes - target.nbytes
+        if segment is None or not segment.live or not inside or right not in segment.rights or segment.place is None:
+            return nowhere, "rem_access"
+        lo = segment.place.lo + target.offset
+        return Place(pe, lo, lo + target.nbytes), "rem_inv_req" if aligned and lo % target.nbytes else ""
+
+    # ---- queues ----
+
+    def open_cq(self, depth: int) -> Hashable:
+        """A completion queue."""
+        self._cqs += 1
+        name = "cq", self._me, self._cqs
+        self._machine.rings[name] = Ring(depth)
+        self._machine.memory.spaces[name] = bytearray(COUNTER)
+        return name
+
+    def open_pair(self, pair: Pair) -> Hashable:
+        """A queue pair."""
+        name = "qp", self._me, pair.pe, pair.index
+        if name in self._own:
+            raise QueueStateError(f"there is a queue pair {pair.index} to PE {pair.pe} already", pe=self._me)
+        self._machine.queue_pairs.pop(name, None)
+        self._machine.queue_pair(name, pair.send_cq, pair.depth).patient = pair.rnr_retry >= FOR_EVER
+        taker, there = ("rq", self._me, pair.pe, pair.index), ("rq", pair.pe, self._me, pair.index)
+        self._machine.takers[taker] = ReceiveQueue(pair.recv_cq)
+        self._own[name] = Own(pair, taker, there, {}, {})
+        return name
+
+    def close_pair(self, pair: Hashable) -> bool:
+        """Takes it away, if it is idle."""
+        if self._state(pair).waiting:
+            return False
+        del self._own[pair]
+        return True
+
+    def _state(self, pair: Hashable) -> QueueState:
+        return self._machine.queue_pairs[pair]
+
+    def positions(self, pair: Hashable) -> tuple[int, int]:
+        """Where the ring is."""
+        return self._state(pair).pi, self._state(pair).ci
+
+    # ---- post ----
+
+    def post(self, pair: Hashable, wqe: Wqe) -> int:
+        """A request for the machine."""
+        fabric, own = self._fabric, self._own[pair]
+        fabric.heap.follow()
+        fabric.take_turn(pair, "post")
+        key = self._machine.name(self._me)
+        number, own.posted = own.posted, own.posted + 1
+        own.numbers[key] = number
+        request = self._request(key, pair, own, wqe)
+        self._machine.post(request)
+        fabric.job.lines[key] = caller()
+        return number
+
+    def _request(self, key: Key, pair: Hashable, own: Own, wqe: Wqe) -> Request:
+        kind = _KINDS.get(wqe.opcode, Kind.WRITE)
+        pe = own.made.pe
+        at, bad = Place(("nowhere", pe), 0, wqe.nbytes), ""
+        if wqe.remote is not None:
+            at, bad = self._remote(pe, wqe.remote, _RIGHT[kind], kind is Kind.ATOMIC)
+        more: dict[str, Any] = {}
+        if wqe.notify is not None:
+            word, wrong = self._remote(pe, wqe.notify, "w", True)
+            bad = bad or wrong
+            more |= {"word": word, "word_update": Update("set", wqe.operand, 0, 8)}
+        if wqe.opcode in (Opcode.WRITE_IMM, *SENDS):
+            more |= {"tells": True, "needs_receive": True, "taker": own.there, "immediate": wqe.immediate}
+        if wqe.opcode in ATOMICS:
+            op = "add" if wqe.opcode is Opcode.FAA else "compare_swap"
+            more["update"] = Update(op, wqe.operand, wqe.compare, wqe.nbytes)
+        bad = self._local_fault(wqe) or bad
+        if not bad:
+            more |= self._local(key, wqe)
+        return Request(
+            key, kind, pair, pe, at, (), ring=True, rung=False, blocks=wqe.blocks, signaled=wqe.signaled,
+            fence=wqe.fence, order=_ORDERS[wqe.order], bad=bad, **more,
+        )  # fmt: skip
+
+    def _local(self, key: Key, wqe: Wqe) -> dict[str, Any]:
+        """Where a request reads its source or leaves its result."""
+        if wqe.data is not None:
+            return {"data": wqe.data}
+        if not wqe.pieces:
+            return {}
+        sends = wqe.opcode in (*WRITES, *SENDS)
+        heap = self._fabric.heap
+        first, *rest = [(heap.source if sends else heap.result)(key, *piece) for piece in wqe.pieces]
+        return {"source" if sends else "result": first, "rest": tuple(rest)}
+
+    def ring(self, pair: Hashable) -> None:
+        """A doorbell."""
+        self._fabric.take_turn(pair, "doorbell")
+        for made in self._state(pair).ring(self._machine.flight):
+            self._fabric.job.give(made)
+
+    def post_receive(self, pair: Hashable, address: int, nbytes: int) -> int:
+        """A buffer for what comes."""
+        own = self._own[pair]
+        if nbytes and not self._known(address, nbytes):
+            raise QueueStateError("a receive buffer must be symmetric or registered memory", pe=self._me)
+        number, own.receives = own.receives, own.receives + 1
+        place = Place(("nowhere", self._me), 0, 0)
+        if nbytes:
+            late = self._fabric.heap.buffer(address, nbytes)
+            place = late.place
+            if not isinstance(place.space, int):
+                own.buffers[number] = late
+        taker = self._machine.takers[own.taker]
+
+        def touches() -> tuple[Touch, ...]:
+            next_one = taker.taken + len(taker.posted)
+            return (Touch(Place(("receives", own.taker), next_one, next_one + 1), True),)
+
+        self._fabric.do(Step("post_recv", lambda: taker.posted.append(Receive(number, place)), touches=touches))
+        return number
+
+    # ---- completions ----
+
+    def poll(self, cq: Hashable, most: int) -> list[Told]:
+        """A look at the completion queue."""
+        place = Place(cq, 0, COUNTER)
+
+        def touches() -> tuple[Touch, ...]:
+            return (Touch(place, self._contended(cq)),)
+
+        seen = self._fabric.do(Step("poll_cq", lambda: self._machine.memory.read(place), touches=touches))
+        found = self._take(cq, self._machine.completions.get(cq, [])[:most])
+        if not found:
+            self._fabric.looked([(place, seen)])
+        return found
+
+    def _contended(self, cq: Hashable) -> bool:
+        """Whether it matters who takes first: the queue may overrun, or several tasks take from it."""
+        ring = self._machine.rings[cq]
+        coming = sum(
+            self._machine.queue_pairs[each.queue].cq == cq for each in self._machine.flight.values() if each.ring
+        )
+        return self._fabric.crowded or ring.written - ring.taken + coming > ring.depth
+
+    def _take(self, cq: Hashable, entries: Sequence[Completion]) -> list[Told]:
+        """Takes entries of a completion queue; their memory is the program's again."""
+        ring, left = self._machine.rings[cq], self._machine.completions.get(cq, [])
+        if ring.overrun:
+            raise CompletionQueueOverrun(
+                f"more completions came than the completion queue of depth {ring.depth} holds; some are lost",
+                pe=self._me,
+            )
+        for each in entries:
+            left.remove(each)
+        ring.taken += len(entries)
+        return [self._told(each, True) for each in entries]
+
+    def _told(self, entry: Completion, takes: bool) -> Told:
+        if entry.receive is not None:
+            pair, own = next((name, own) for name, own in self._own.items() if self._takes(own, entry))
+            if takes and (late := own.buffers.pop(entry.receive, None)) is not None:
+                self._fabric.heap.give_back(late, entry.nbytes if entry.status == "ok" else 0)
+            return Told(pair, entry.receive, True, entry.status, entry.nbytes, entry.immediate)
+        if takes:
+            self._state(entry.queue).poll(entry.key)
+            self._fabric.heap.hand_out(lambda request: request.queue == entry.queue and request.key <= entry.key)
+        number = self._own[entry.queue].numbers[entry.key]
+        return Told(entry.queue, number, False, entry.status, entry.nbytes, entry.immediate)
+
+    def _takes(self, own: Own, entry: Completion) -> bool:
+        return self._machine.known[entry.key].taker == own.taker
+
+    def wait(self, cq: Hashable, n: int, timeout_s: float) -> Status:
+        """A step that may happen once there are so many."""
+        ring, place = self._machine.rings[cq], Place(cq, 0, COUNTER)
+
+        def entries() -> list[Completion]:
+            return self._machine.completions.get(cq, [])[:n]
+
+        def ready() -> bool:
+            return ring.overrun or len(entries()) >= n
+
+        def touches() -> tuple[Touch, ...]:
+            return (Touch(place, True),) if self._contended(cq) else ()
+
+        def needs() -> list[Event]:
+            return [event for each in entries() for event in _origins(each)]
+
+        if timeout_s <= 0 and not ready():
+            return Status.TIMEOUT
+        self._fabric.do(Step("a wait for completions", lambda: None, ready, touches, needs))
+        self._take(cq, ())
+        return Status.OK
+
+    def entries(self, cq: Hashable) -> tuple[list[Told], int]:
+        """What is in the ring."""
+        self._look(cq)
+        ring = self._machine.rings[cq]
+        return [self._told(each, False) for each in ring.last], ring.written
+
+    def _look(self, cq: Hashable) -> None:
+        place = Place(cq, 0, COUNTER)
+        self._fabric.do(Step("a look at a queue", lambda: None, touches=lambda: (Touch(place, False),)))
+
+    def state(self, pair: Hashable) -> str:
+        """What a failure, which is told in the completion queue, has made of it."""
+        self._look(self._own[pair].made.send_cq)
+        state = self._state(pair)
+        return "error" if state.failed else "suspended" if state.stopped is not None else "ready"
+
+    # ---- quiet, fence, reset ----
+
+    def _left(self, pair: Hashable, rung: bool = False) -> bool:
+        """Whether anything of a queue pair is still to come. rung: of what a doorbell was rung for."""
+        state = self._state(pair)
+        if any(key for key in state.waiting if not self._rests(state, key, rung)):
+            return True
+        return any(
+            each.queue == pair and each.retired and not each.reached(Stage.ANSWERED)
+            for each in self._machine.flight.values()
+        )
+
+    @staticmethod
+    def _rests(state: QueueState, key: Key, rung: bool) -> bool:
+        """Whether a request does not move any more: its queue pair is suspended, or nobody has rung for it."""
+        if state.stopped is not None and key > state.stopped:
+            return True
+        return rung and key in state.silent and not state.lost and all(key > last for last, _ in state.bells)
+
+    def _ends(self, pair: Hashable) -> list[object]:
+        """The events without which a queue pair would not be done."""
+        pe = self._own[pair].made.pe
+        mine = [key for key in self._own[pair].numbers if self._machine.known[key].queue == pair]
+        return [
+            *completed(self._machine, self._me, pair, pe),
+            *(Event(key, how, 0) for key in mine for how in (Act.RETIRE, Act.UNTOLD)),
+        ]
+
+    def drain(self, pair: Hashable, timeout_s: float) -> tuple[Status, list[Told]]:
+        """A step that may happen once all is over."""
+        if timeout_s <= 0 and self._left(pair):
+            return Status.TIMEOUT, []
+        if self._fabric.crowded or self._left(pair):
+            step = Step(
+                "quiet of a queue pair", lambda: None, lambda: not self._left(pair), needs=lambda: self._ends(pair)
+            )
+            self._fabric.do(step)
+        cq = self._own[pair].made.send_cq
+        entries = [
+            each for each in self._machine.completions.get(cq, []) if each.receive is None and each.queue == pair
+        ]
+        told = self._take(cq, entries)
+        if own := list(self._own[pair].numbers):  # those without a completion as well
+            self._state(pair).poll(own[-1])
+            self._fabric.heap.hand_out(lambda request: request.queue == pair)
+        self._fabric.acquire()
+        return Status.OK, told
+
+    def settle(self, pes: Sequence[int] | None) -> None:
+        """`shmem.quiet` of the default context: waits for what was rung on all queue pairs (to some PEs). Raises
+        CompletionError once for a queue pair that has failed and whose program was not told."""
+        pairs = [name for name, own in self._own.items() if pes is None or own.made.pe in pes]
+        if self.profile.engine_scoped and pes is None:
+            return
+
+        def left() -> bool:
+            return any(self._left(pair, rung=True) for pair in pairs)
+
+        if left():
+            needs = lambda: [event for pair in pairs for event in self._ends(pair)]  # noqa: E731
+            self._fabric.do(Step("quiet of queue pairs", lambda: None, lambda: not left(), needs=needs))
+        for pair in pairs:
+            self._raise_failure(pair)
+
+    def _raise_failure(self, pair: Hashable) -> None:
+        own = self._own[pair]
+        entries = self._machine.completions.get(own.made.send_cq, [])
+        bad = [each for each in entries if each.receive is None and each.queue == pair and each.status != "ok"]
+        if bad and not own.told:
+            own.told = True
+            number = own.numbers[bad[0].key]
+            text = f"request {number} to PE {own.made.pe} ended with {bad[0].status}"
+            raise CompletionError(text, wr_id=number, status=bad[0].status, pe=own.made.pe)
+
+    def fence(self) -> None:
+        """`shmem.fence` of the default context reaches what was posted here."""
+        for pair in self._own:
+            self._machine.fence(self._me, pair)
+
+    def reset(self, pair: Hashable, timeout_s: float) -> Status:
+        """Drops what will not move any more, once the rest has ended."""
+        state = self._state(pair)
+
+        def moving() -> bool:
+            return any(not self._rests(state, key, True) for key in state.waiting)
+
+        if moving():
+            step = Step("reset", lambda: None, lambda: not moving(), needs=lambda: self._ends(pair))
+            self._fabric.do(step)
+        for key in state.waiting:
+            self._machine.flight.pop(key, None)
+        state.reset()
+        self._own[pair].told = False
+        return Status.OK
+
+
+def _origins(entry: Completion) -> list[Event]:
+    """The events that may have written an entry."""
+    acts = (Act.RETIRE, Act.UNTOLD) if entry.receive is None else (Act.RECEIVE, Act.ACCEPT)
+    return [Event(entry.key, act, 0) for act in acts]

@@ -1,0 +1,257 @@
+"""Queue pairs: a send queue, which is a ring of blocks, and a receive queue, to one other PE."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import ArgumentError, CompletionError, InvalidPE, QueueFull, QueueStateError
+from ..plain import whole_number
+from ..rma import reach
+from ..runtime import Local, current
+from ..views import Array, address_of, check_array, check_target
+from ..waiting import until
+from .adapter import engine_of
+from .completion_queue import CompletionQueue
+from .engine import Pair, Target, Told, Wqe
+from .rings import WQE, write_wqe
+from .work import ATOMICS, Opcode, WorkRequest, opcode_of
+
+DEPTH_MAX = 1 << 15
+FOR_EVER = 7
+
+
+class QueuePair(Local):
+    """A reliable connection to the queue pair that PE `pe` has to this one, with the same `index`.
+
+    send_cq, recv_cq: where ends of requests and receives are told; None: both in one. depth: of the send queue, in
+    blocks of 64 bytes, a power of two. rnr_retry: what happens where a request finds no receive at its target: 7 waits
+    for ever, anything below may give up (`rnr_retry`). A WRITE, READ or atomic needs no queue pair at the target.
+    Raises InvalidPE, ArgumentError, QueueStateError for a second one with the same index.
+
+    One thread at a time may post. Sources: verbs (ibv_create_qp), URMA jetties.
+    """
+
+    def __init__(
+        self, pe: int, send_cq: CompletionQueue, recv_cq: CompletionQueue | None = None, depth: int = 64,
+        index: int = 0, *, rnr_retry: int = 6,
+    ) -> None:  # fmt: skip
+        self._pe = current()
+        self._engine = engine_of(self._pe)
+        me = self._pe.me
+        self.pe = reach(self._pe, pe)
+        self.depth, retries = whole_number(depth, "depth", me), whole_number(rnr_retry, "rnr_retry", me)
+        if not 1 <= self.depth <= DEPTH_MAX or self.depth & (self.depth - 1):
+            raise ArgumentError(f"depth={depth}: a power of two from 1 to {DEPTH_MAX} is needed", pe=me)
+        if not 0 <= retries <= FOR_EVER:
+            raise ArgumentError(f"rnr_retry={rnr_retry}: 0 to {FOR_EVER} are possible", pe=me)
+        self.send_cq, self.recv_cq = send_cq, send_cq if recv_cq is None else recv_cq
+        for cq in (self.send_cq, self.recv_cq):
+            if not isinstance(cq, CompletionQueue):
+                raise ArgumentError(f"{cq!r} is no completion queue", pe=me)
+        self.index = whole_number(index, "index", me)
+        wanted = Pair(self.pe, self.index, self.send_cq.name, self.recv_cq.name, self.depth, retries)
+        self.name: Hashable = self._engine.open_pair(wanted)
+        for cq in (self.send_cq, self.recv_cq):
+            cq.serve(self)
+        self._sq = np.zeros(self.depth, WQE)
+        self._entries: dict[int, tuple[Opcode, int]] = {}  # of each request: what it is, its last block
+        self._kept: dict[int, list[Array]] = {}  # local memory of requests and receives that are not over
+        self._closed = False
+        self.error: CompletionError | None = None  # the first failure that the program was told of
+
+    # ---- post ----
+
+    def post(self, wr: WorkRequest) -> int:
+        """Posts a work request and rings the doorbell, unless it says not to. Returns its wr_id: 0, 1, 2, ...
+
+        On return nothing need have happened; inline local memory may be reused, any other not before a completion of
+        this request or a later one. Raises ArgumentError, DtypeError for a request that can't be posted, QueueFull
+        where the ring has no room, QueueStateError once closed: then nothing was posted. On a queue pair in the state
+        "error" it is accepted and comes back as "flush".
+        """
+        wr_id = self._post(wr)
+        if wr.doorbell:
+            self._engine.ring(self.name)
+        return wr_id
+
+    def post_many(self, wrs: Sequence[WorkRequest], doorbell: str = "batch") -> list[int]:
+        """Posts work requests, with one doorbell for all ("batch") or one for "each". Returns their wr_ids.
+
+        It stops at the first that can't be posted and raises as `post` does, with the wr_ids of those before it, whose
+        doorbell was rung, as `posted`. What the requests say of doorbells does not count.
+        """
+        if doorbell not in ("batch", "each"):
+            raise ArgumentError(f"doorbell={doorbell!r}: 'batch' or 'each'", pe=self._pe.me)
+        posted: list[int] = []
+        try:
+            for wr in wrs:
+                posted.append(self._post(wr))
+                if doorbell == "each":
+                    self._engine.ring(self.name)
+        except Exception as error:
+            error.posted = posted  # type: ignore[attr-defined]
+            raise
+        finally:
+            if posted and doorbell == "batch":
+                self._engine.ring(self.name)
+        return posted
+
+    def _post(self, wr: WorkRequest) -> int:
+        me = self._pe.me
+        self._check()
+        if not isinstance(wr, WorkRequest):
+            raise ArgumentError(f"{wr!r} is no work request", pe=me)
+        code, profile = opcode_of(wr.opcode, me), self._engine.profile
+        arrays = wr.arrays(me)
+        wr.check(me, arrays)
+        if self.pe == me and not profile.self_send:
+            raise InvalidPE(f"profile {profile.name} takes no request to the own PE", pe=me)
+        if code in ATOMICS and profile.write_atomic == "none":
+            raise ArgumentError(f"profile {profile.name}: its adapters have no atomics", pe=me)
+        wqe = self._wqe(wr, arrays)
+        pi, ci = self._engine.positions(self.name)
+        if (pi - ci) % (1 << 32) + wqe.blocks > self.depth:
+            raise QueueFull(
+                f"the send queue to PE {self.pe} has {self.depth} blocks, {(pi - ci) % (1 << 32)} in use, and the "
+                f"request needs {wqe.blocks}: take completions first",
+                pe=me,
+            )
+        number = self._engine.post(self.name, wqe)
+        self._entries[number] = code, pi + wqe.blocks - 1
+        self._kept[number] = arrays
+        write_wqe(self._sq, pi, number, wqe)
+        return number
+
+    def _wqe(self, wr: WorkRequest, arrays: list[Array]) -> Wqe:
+        nbytes = sum(each.nbytes for each in arrays)
+        pieces = tuple((address_of(each), each.nbytes) for each in arrays)
+        data = b"".join(each.tobytes() for each in arrays) if wr.inline else None
+        remote = None if wr.remote is None else self._target(wr.remote, wr.offset, nbytes)
+        notify = None if wr.notify is None else self._target(wr.notify[0], wr.notify[1], 8)
+        operand = wr.value if wr.notify is None else wr.notify[2]
+        return Wqe(
+            wr.opcode, wr.blocks(arrays), nbytes, pieces, data, remote, wr.signaled, wr.fence, wr.order, wr.imm, notify,
+            operand, wr.compare,
+        )  # fmt: skip
+
+    def _target(self, segment: object, offset: int, nbytes: int) -> Target:
+        from .segments import Segment
+
+        if not isinstance(segment, Segment):
+            raise ArgumentError(f"{segment!r} is no segment", pe=self._pe.me)
+        if segment.pe != self.pe:
+            raise ArgumentError(
+                f"the segment is of PE {segment.pe}, the queue pair leads to PE {self.pe}: see nic.import_segment",
+                pe=self._pe.me,
+            )
+        return Target(segment.key, whole_number(offset, "offset", self._pe.me), nbytes)
+
+    def post_recv(self, array: Array) -> int:
+        """Posts a receive: the buffer that the next SEND goes to, and what a WRITE_IMM takes one of. Returns its wr_id,
+        counted apart from those of requests.
+
+        array: C-contiguous, in the symmetric heap or in a registered segment; of no elements for WRITE_IMM. It may not
+        be touched before its completion, which comes to `recv_cq`.
+        """
+        me = self._pe.me
+        self._check()
+        check_target(check_array(array, "array", me), "array", me)
+        if not array.flags.c_contiguous:
+            raise ArgumentError("a receive buffer must be C-contiguous", pe=me)
+        number = self._engine.post_receive(self.name, address_of(array), array.nbytes)
+        self._kept[-1 - number] = [array]
+        return number
+
+    def doorbell(self) -> None:
+        """Rings for all that was posted. Harmless where there is nothing."""
+        self._check()
+        self._engine.ring(self.name)
+
+    # ---- what became of it ----
+
+    @property
+    def state(self) -> str:
+        """ "ready"; "suspended" or "error" after a failure, as the profile says; "reset" once closed."""
+        return "reset" if self._closed else self._engine.state(self.name)
+
+    @property
+    def sq(self) -> npt.NDArray[Any]:
+        """The ring of the send queue: a structured array [depth] of 64-byte blocks (`nic.WQE`), a copy."""
+        copy: npt.NDArray[Any] = self._sq.copy()
+        return copy
+
+    def quiet(self, *, timeout: float | None = None) -> None:
+        """Waits until everything posted on this queue pair is over and visible to all PEs; takes its completions.
+
+        Raises CompletionError for the first request that failed, or was flushed, and was not told of before; the ring
+        has room again all the same. ShmemTimeout: requests may have been posted and never rung.
+        """
+        self._check()
+        before, told = self.error, list[Told]()
+
+        def step(limit_s: float) -> Any:
+            status, found = self._engine.drain(self.name, limit_s)
+            told.extend(found)
+            return status
+
+        until(self._pe, step, lambda: f"the queue pair to PE {self.pe}", lambda: f"its state {self.state}", timeout)
+        for each in told:
+            self.note(each)
+        if failed := [each for each in told if each.status != "ok" and not each.received]:
+            raise self.error if before is None and self.error is not None else self._failure(failed[0])
+
+    def reset(self, *, timeout: float | None = None) -> None:
+        """Makes it ready and empty again, as after an error: positions 0, requests that have not ended are dropped.
+        What is on its way still ends first."""
+        self._check()
+        until(
+            self._pe, lambda s: self._engine.reset(self.name, s), lambda: f"the queue pair to PE {self.pe}",
+            lambda: "requests in flight", timeout,
+        )  # fmt: skip
+        self._sq[:] = 0
+        self.error = None
+
+    def close(self) -> None:
+        """Ends it. Raises QueueStateError while requests on it are unfinished."""
+        if self._closed:
+            return
+        if not self._engine.close_pair(self.name):
+            raise QueueStateError(f"the queue pair to PE {self.pe} has unfinished requests", pe=self._pe.me)
+        self._closed = True
+        for cq in (self.send_cq, self.recv_cq):
+            cq.leave(self)
+
+    def _check(self) -> None:
+        if self._closed:
+            raise QueueStateError(f"the queue pair to PE {self.pe} is closed", pe=self._pe.me)
+
+    # ---- for completion queues ----
+
+    def note(self, told: Told) -> None:
+        """A completion of this queue pair was taken: local memory of its request, and of those before it, is free."""
+        if told.received:
+            self._kept.pop(-1 - told.number, None)
+            return
+        if told.status != "ok" and self.error is None:
+            self.error = self._failure(told)
+        for number in [number for number in self._kept if 0 <= number <= told.number]:
+            del self._kept[number]
+        last = told.number - max(self.depth, self.send_cq.depth)  # those before are in no ring any more
+        while self._entries and (first := next(iter(self._entries))) < last:
+            del self._entries[first]
+
+    def _failure(self, told: Told) -> CompletionError:
+        text = f"request {told.number} to PE {self.pe} ended with {told.status}"
+        return CompletionError(text, wr_id=told.number, status=told.status, pe=self.pe)
+
+    def opcode(self, told: Told) -> Opcode:
+        """What a completion is of."""
+        return Opcode.RECEIVE if told.received else self._entries[told.number][0]
+
+    def entry(self, told: Told) -> int:
+        """The position of the last block of a request, of a receive its number."""
+        return told.number if told.received else self._entries[told.number][1]
