@@ -66,7 +66,8 @@ def _missing(job: Job) -> list[str]:
         left = [unit for i, unit in enumerate(request.units) if not request.placed >> i & 1]
         if left:
             where = ", ".join(f"{lo:#x}..{hi:#x}" for lo, hi in _merged(left))
-            found.append(f"    not arrived: {_origin(job, request)} at PE {request.target} {where}")
+            how = "not arrived" if request.rung else "posted, never rung"
+            found.append(f"    {how}: {_origin(job, request)} at PE {request.target} {where}")
     return found
 
 
@@ -126,13 +127,17 @@ def _step(job: Job, move: Move, late: bool) -> _Row:
 _WHAT = {Kind.STORE: "store", Kind.WRITE: "put", Kind.READ: "get", Kind.ATOMIC: "atomic", Kind.SEND: "send"}
 
 
+_ON_QUEUE = {Kind.WRITE: "write", Kind.READ: "read"}  # as work requests of a queue pair
+
+
 _MORE = {Act.PLACE: "", Act.FETCH: " read", Act.AGAIN: " once more"}
 
 
 def _origin(job: Job, request: Request, more: str = "") -> str:
     """What a request is, of which PE, and the line that posted it."""
     line = os.path.basename(job.lines.get(request.key, ""))
-    return f"{_WHAT[request.kind]}{more} of PE {request.pe}{f' ({line})' if line else ''}"
+    what = _ON_QUEUE.get(request.kind, _WHAT[request.kind]) if request.ring else _WHAT[request.kind]
+    return f"{what}{more} of PE {request.pe}{f' ({line})' if line else ''}"
 
 
 def _delivery(job: Job, event: Event, late: bool) -> _Row:
@@ -148,8 +153,18 @@ def _delivery(job: Job, event: Event, late: bool) -> _Row:
         what = f"<- {_origin(job, request, _MORE[event.act])}"
         lo, hi = request.units[event.unit]
         return _Row(request.target, what, late, (event.key, event.act), lo, hi)
-    what = {Act.WORD: "signal", Act.RECEIVE: "receive", Act.RETIRE: "completion"}.get(event.act, event.act.name.lower())
-    return _Row(request.target, f"<- {what} of PE {request.pe}", late)
+    if event.act in _AT_SENDER:
+        status = request.bad or "ok" if event.act is Act.RETIRE else ""
+        return _Row(request.pe, f"~ {_AT_SENDER[event.act]}: {_origin(job, request)} {status}".rstrip(), late)
+    names = {Act.WORD: "signal", Act.RECEIVE: "receive completion", Act.ACCEPT: "takes a receive"}
+    what = names.get(event.act, event.act.name.lower())
+    return _Row(request.target, f"<- {what}: {_origin(job, request)}", late)
+
+
+_AT_SENDER = {
+    Act.RETIRE: "completion", Act.UNTOLD: "gives up, not acknowledged", Act.GIVE_UP: "gives up, no receive",
+    Act.BELL: "a doorbell arrives", Act.LOSE: "a doorbell is lost",
+}  # fmt: skip
 
 
 def _columns(n: int, rows: list[_Row]) -> str:

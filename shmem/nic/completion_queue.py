@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import ArgumentError, QueueStateError
+from ..fabric.interface import Status
 from ..plain import whole_number
 from ..runtime import Local, current
 from ..waiting import until
@@ -84,11 +85,15 @@ class CompletionQueue(Local):
         if not 0 <= wanted <= self.depth:
             raise ArgumentError(f"n={n}: the completion queue holds {self.depth}", pe=self._pe.me)
         self._check()
-        until(
-            self._pe, lambda s: self._engine.wait(self.name, wanted, s), lambda: f"{wanted} completions",
-            lambda: f"{len(self._users)} queue pairs", timeout,
-        )  # fmt: skip
-        return [self._completion(each) for each in self._engine.poll(self.name, wanted)]
+        told: list[Told] = []
+
+        def step(limit_s: float) -> Status:
+            status, found = self._engine.wait(self.name, wanted, limit_s)
+            told.extend(found)
+            return status
+
+        until(self._pe, step, lambda: f"{wanted} completions", lambda: f"{len(self._users)} queue pairs", timeout)
+        return [self._completion(each) for each in told]
 
     @property
     def ring(self) -> npt.NDArray[Any]:

@@ -102,8 +102,8 @@ class Engine(Protocol):
     def poll(self, cq: Hashable, most: int) -> list[Told]:
         """Takes completions, up to `most`. Raises CompletionQueueOverrun."""
 
-    def wait(self, cq: Hashable, n: int, timeout_s: float) -> Status:
-        """Sleeps until there are n. Raises CompletionQueueOverrun."""
+    def wait(self, cq: Hashable, n: int, timeout_s: float) -> tuple[Status, list[Told]]:
+        """Sleeps until there are n, and takes them. Raises CompletionQueueOverrun."""
 
     def entries(self, cq: Hashable) -> tuple[Sequence[Told], int]:
         """The entries in the ring, taken or not, the oldest first; and how many were ever written."""

@@ -54,6 +54,7 @@ class Own:
     posted: int = 0
     receives: int = 0
     told: bool = False  # `shmem.quiet` has raised for its failure
+    live: bool = True  # not closed
 
 
 class SimEngine:
@@ -154,10 +155,10 @@ class SimEngine:
 
     def open_pair(self, pair: Pair) -> Hashable:
         """A queue pair."""
-        name = "qp", self._me, pair.pe, pair.index
-        if name in self._own:
+        same = [own.live for own in self._own.values() if (own.made.pe, own.made.index) == (pair.pe, pair.index)]
+        if any(same):
             raise QueueStateError(f"there is a queue pair {pair.index} to PE {pair.pe} already", pe=self._me)
-        self._machine.queue_pairs.pop(name, None)
+        name = "qp", self._me, pair.pe, pair.index, len(same)
         self._machine.queue_pair(name, pair.send_cq, pair.depth).patient = pair.rnr_retry >= FOR_EVER
         taker, there = ("rq", self._me, pair.pe, pair.index), ("rq", pair.pe, self._me, pair.index)
         self._machine.takers[taker] = ReceiveQueue(pair.recv_cq)
@@ -168,7 +169,7 @@ class SimEngine:
         """Takes it away, if it is idle."""
         if self._state(pair).waiting:
             return False
-        del self._own[pair]
+        self._own[pair].live = False
         return True
 
     def _state(self, pair: Hashable) -> QueueState:
@@ -276,7 +277,7 @@ class SimEngine:
         coming = sum(
             self._machine.queue_pairs[each.queue].cq == cq for each in self._machine.flight.values() if each.ring
         )
-        return self._fabric.crowded or ring.written - ring.taken + coming > ring.depth
+        return self._fabric.crowded or ring.overrun or ring.written - ring.taken + coming > ring.depth
 
     def _take(self, cq: Hashable, entries: Sequence[Completion]) -> list[Told]:
         """Takes entries of a completion queue; their memory is the program's again."""
@@ -293,7 +294,7 @@ class SimEngine:
 
     def _told(self, entry: Completion, takes: bool) -> Told:
         if entry.receive is not None:
-            pair, own = next((name, own) for name, own in self._own.items() if self._takes(own, entry))
+            pair, own = self._receiver(entry)
             if takes and (late := own.buffers.pop(entry.receive, None)) is not None:
                 self._fabric.heap.give_back(late, entry.nbytes if entry.status == "ok" else 0)
             return Told(pair, entry.receive, True, entry.status, entry.nbytes, entry.immediate)
@@ -303,10 +304,12 @@ class SimEngine:
         number = self._own[entry.queue].numbers[entry.key]
         return Told(entry.queue, number, False, entry.status, entry.nbytes, entry.immediate)
 
-    def _takes(self, own: Own, entry: Completion) -> bool:
-        return self._machine.known[entry.key].taker == own.taker
+    def _receiver(self, entry: Completion) -> tuple[Hashable, Own]:
+        """The queue pair that has taken a receive, the last of its name."""
+        taker = self._machine.known[entry.key].taker
+        return [(name, own) for name, own in self._own.items() if own.taker == taker][-1]
 
-    def wait(self, cq: Hashable, n: int, timeout_s: float) -> Status:
+    def wait(self, cq: Hashable, n: int, timeout_s: float) -> tuple[Status, list[Told]]:
         """A step that may happen once there are so many."""
         ring, place = self._machine.rings[cq], Place(cq, 0, COUNTER)
 
@@ -323,10 +326,9 @@ class SimEngine:
             return [event for each in entries() for event in _origins(each)]
 
         if timeout_s <= 0 and not ready():
-            return Status.TIMEOUT
+            return Status.TIMEOUT, []
         self._fabric.do(Step("a wait for completions", lambda: None, ready, touches, needs))
-        self._take(cq, ())
-        return Status.OK
+        return Status.OK, self._take(cq, entries())
 
     def entries(self, cq: Hashable) -> tuple[list[Told], int]:
         """What is in the ring."""
