@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -37,6 +38,7 @@ class Mutant:
 
 N = "shmem/_native/"
 MPI = "tests/mpi/"
+SIM, CHECK = "shmem/", "tests/check/"
 MUTANTS = (
     Mutant("put wakes nobody", N + "memory.c", "    sm_wake(p, pe, dst, n);", "", MPI + "test_wake_ups.py", THREE),
     Mutant("amo wakes nobody", N + "memory.c", "        sm_wake(p, pe, off, sizeof(T));", "       ", MPI + "test_wake_ups.py", THREE),
@@ -157,6 +159,25 @@ MUTANTS = (
     Mutant("an output is given out twice", "moe_ep/outputs.py", "sys.getrefcount(blocks[i]) == _IDLE]", "True]", MPI + "test_ep_buffer.py"),
     Mutant("the demo compares nothing", "moe_ep/demo/judge.py", 'found = reference.difference(array, got, f"rank {rank}: {name}", axes, nan)',
            "found = None", "tests/moe_ep/test_demo.py"),
+    Mutant("a READ passes a WRITE", SIM + "delivery/tables.py", "        rules[Kind.WRITE, Kind.READ] = _IN_EFFECT\n", "",
+           CHECK + "test_litmus_verdicts.py"),
+    Mutant("a completion comes before the data", SIM + "delivery/machine.py", 'in ("placed", "visible") else', 'in ("visible",) else',
+           CHECK + "test_nic.py -k visible"),
+    Mutant("a completion frees one request", SIM + "delivery/queues.py", "        while self.held and self.held[0][0] <= key:",
+           "        if self.held and self.held[0][0] <= key:", CHECK + "test_nic.py -k ring"),
+    Mutant("rights are not looked at", SIM + "fabric/sim/nic.py", "or right not in segment.rights ", "", CHECK + "test_nic.py -k fault"),
+    Mutant("a fence misses the queue pairs", SIM + "fabric/sim/fabric.py", "            self._engine.fence()", "            pass",
+           CHECK + "test_nic.py -k fence"),
+    Mutant("a nonblocking put reads its source at once", SIM + "fabric/sim/records.py", '        more["source"] = src',
+           '        more["data"] = fabric.heap.read(src, nbytes)', CHECK + "test_sim.py"),
+    Mutant("a receive that is late is always waited for", SIM + "check/dpor.py", "if any(alternative(move, first) for first in firsts)]",
+           "if False]", CHECK + "test_nic.py -k too_late"),
+    Mutant("an overrun depends on nothing", SIM + "fabric/sim/nic.py", "return self._fabric.crowded or ring.overrun or",
+           "return self._fabric.crowded or ring.overrun and", CHECK + "test_nic.py -k overruns"),
+    Mutant("a sleeping move sleeps for ever", SIM + "check/dpor.py", "if other != move and not facts.conflicts(node.facts)", "if other != move",
+           CHECK + "test_reductions.py -k random"),
+    Mutant("a silent write is not seen to change", SIM + "delivery/facts.py", "return (self.writes and (other.writes or not self.silent))",
+           "return (self.writes and other.writes and not self.silent)", CHECK + "test_reductions.py -k random"),
 )  # fmt: skip
 
 
@@ -208,7 +229,7 @@ def _build(tree: Path) -> bool:
 
 
 def _suite(tree: Path, mutant: Mutant) -> int:
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *mutant.tests.split()]
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *shlex.split(mutant.tests)]
     env = {**os.environ, "SHMEMU_TEST_CELLS": mutant.cells, "PYTHONPATH": str(tree)}
     return subprocess.run(
         command, cwd=tree, env=env, stdin=subprocess.DEVNULL, capture_output=True, check=False

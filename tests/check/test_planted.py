@@ -15,6 +15,7 @@ from shmem.check.surroundings import live
 from shmem.delivery.profiles import varied
 from shmem.fabric.sim import Job
 
+from . import planted_requests as planted_requests  # registers some
 from .planted import PLANTED
 
 STATES = 3_000 if os.environ.get("SHMEMU_TEST_CELLS") == "full" else 300

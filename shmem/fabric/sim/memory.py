@@ -147,16 +147,28 @@ class SimHeap:
         """Where a request finds its source when it reads it."""
         if place := self.find(address, nbytes):
             return place
+        if place := self._result_at(address, nbytes):  # the program may not look at it yet, but the adapter may
+            return place
         copy = self._space(ctypes.string_at(address, nbytes))
         self._sources.append(Late(key, copy, address))
         return copy
+
+    def _result_at(self, address: int, nbytes: int) -> Place | None:
+        """Private memory in which a result is still to come."""
+        for late in self._results:
+            first = address - late.address
+            if first >= 0 and first + nbytes <= late.place.hi - late.place.lo:
+                return Place(late.place.space, late.place.lo + first, late.place.lo + first + nbytes)
+        return None
 
     def result(self, key: Key, address: int, nbytes: int) -> Place:
         """Where a request leaves its result. Private memory holds poison until it is handed out."""
         if place := self.find(address, nbytes):
             return place
-        ctypes.memset(address, POISON, nbytes)
-        place = self._space(bytes([POISON]) * nbytes)
+        place = self._result_at(address, nbytes)
+        if place is None:
+            ctypes.memset(address, POISON, nbytes)
+            place = self._space(bytes([POISON]) * nbytes)
         self._results.append(Late(key, place, address))
         return place
 
@@ -168,20 +180,31 @@ class SimHeap:
         return Late(None, self._space(bytes([POISON]) * nbytes), address)
 
     def give_back(self, late: Late, nbytes: int) -> None:
-        """Private memory is the program's again, with the first bytes of what came."""
+        """Private memory is the program's again, with the first bytes of what came. What still reads it follows the
+        program from here on."""
         ctypes.memmove(late.address, self._fabric.machine.memory.read(late.place), nbytes)
-        del self._fabric.machine.memory.spaces[late.place.space]
+        self._release(late)
+
+    def _release(self, late: Late) -> None:
+        machine, space = self._fabric.machine, late.place.space
+        readers = [each for each in machine.flight.values() if each.source is not None and each.source.space == space]
+        for each in readers:
+            assert each.source is not None
+            self._sources.append(Late(each.key, each.source, late.address + each.source.lo - late.place.lo))
+        if not readers and not any(other.place.space == space for other in self._results):
+            machine.memory.spaces.pop(space, None)
 
     def hand_out(self, complete: Callable[[Request], bool]) -> None:
         """Gives the program what requests that are complete have brought; nothing of those that failed."""
-        left = []
-        for late in self._results:
-            assert late.key is not None
-            if not complete(request := self._fabric.machine.known[late.key]):
-                left.append(late)
-            else:
-                self.give_back(late, late.place.hi if request.reached(Stage.ANSWERED) else 0)
-        self._results = left
+        known = self._fabric.machine.known
+        over = [late for late in self._results if late.key is not None and complete(known[late.key])]
+        self._results = [late for late in self._results if late not in over]
+        for late in over:
+            if late.key is not None and known[late.key].reached(Stage.ANSWERED):
+                came = self._fabric.machine.memory.read(late.place)
+                ctypes.memmove(late.address, came, len(came))
+        for late in over:
+            self._release(late)
 
     def follow(self) -> None:
         """Sources that the program has changed since it last did anything: from here on requests may read them so."""
@@ -190,7 +213,7 @@ class SimHeap:
         machine = self._fabric.machine
         self._sources = [late for late in self._sources if late.key is not None and not machine.known[late.key].read]
         for late in self._sources:
-            now = ctypes.string_at(late.address, late.place.hi)
+            now = ctypes.string_at(late.address, late.place.hi - late.place.lo)
             if now != machine.memory.read(late.place):
                 self._fabric.job.do(
                     Step(
