@@ -25,6 +25,7 @@ def fetch_later(
         raise DtypeError(f"fetch has dtype {result.dtype}, the word {dtype}", pe=here.me)
     one["src"] = address_of(result)
     one["flags"] |= NBI
+    here.fabric.hold(q, result)
     here.fabric.submit(q, one)
 
 

@@ -97,7 +97,10 @@ def put_checked(target: object, source: object, pe: object, size: object, ctx: o
         packed = gathered(what, n)
         if at.count > 1 and there == here.me and np.may_share_memory(packed, to):
             packed = packed.copy()  # block by block, a put would read what it has written
-        submit_put(here, q, at, packed, there, flags if packed is what else 0)
+        late = flags if packed is what else 0
+        if late:
+            here.fabric.hold(q, what)
+        submit_put(here, q, at, packed, there, late)
 
 
 def get_checked(target: object, source: object, pe: object, size: object, ctx: object, flags: int = 0) -> None:
@@ -113,6 +116,8 @@ def get_checked(target: object, source: object, pe: object, size: object, ctx: o
         return
     overlaps = at.count > 1 and there == here.me and np.may_share_memory(to, what)
     if to.flags.c_contiguous and not overlaps:
+        if flags:
+            here.fabric.hold(q, to)
         _submit_get(here, q, to, at, there, flags)
     else:
         packed = np.empty(n, to.dtype)

@@ -59,6 +59,8 @@ def _put_signal(
         raise ArgumentError("the signal word lies inside the target", pe=here.me)
     if at.count == 1:
         packed = gathered(what, n)
+        if flags and packed is what:
+            here.fabric.hold(q, what)
         op = record(
             Op.PUT_SIGNAL, pe=there, dst=at.offset, src=address_of(packed), n=at.block, aux=word, value=bits,
             flags=how | (flags if packed is what else 0),

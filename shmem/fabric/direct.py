@@ -223,6 +223,9 @@ class DirectFabric:
     def gang(self, n: int, work: Callable[[int], None]) -> None:
         """Threads will do."""
 
+    def hold(self, q: int, array: npt.NDArray[Any]) -> None:
+        """Nothing is read or written later than when it is posted."""
+
     def nic(self) -> None:
         """No adapter: stores go into the memory of the peers."""
 

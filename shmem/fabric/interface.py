@@ -166,6 +166,9 @@ class Fabric(Protocol):
         after TIMEOUT or INTERRUPTED (a WAIT or BARRIER record) the caller submits again from there. `reached` gets
         that number as well, even where a signal handler raises before the caller has the result."""
 
+    def hold(self, q: int, array: npt.NDArray[Any]) -> None:
+        """An array that a nonblocking record, posted on `q` next, reads or writes: it lives until that is complete."""
+
     def learn(self, name: str, arguments: tuple[object, object, object, object], plan: object) -> None:
         """A collective of all PEs with these (target, source, root, size) is this plan: a native front may
         replay it. May do nothing."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
+
+import numpy.typing as npt
 
 from ..delivery.profiles import Profile
 from ..fabric.interface import Status
@@ -68,8 +70,9 @@ class Engine(Protocol):
 
     profile: Profile
 
-    def register(self, address: int, nbytes: int, rights: str) -> tuple[int, int]:
-        """Makes memory known. Returns its key, and how many registrations of the same bytes came before."""
+    def register(self, array: npt.NDArray[Any], rights: str) -> tuple[int, int]:
+        """Makes memory known, and keeps the array alive. Returns its key, and how many registrations of the same bytes
+        came before."""
 
     def deregister(self, key: int) -> None:
         """Requests that come from now on find no segment."""

@@ -50,7 +50,7 @@ def register(array: Array, rights: str = RIGHTS) -> Segment:
     """Makes an array known to the adapter, so that it can be local memory of work requests and, by its rights, remote
     memory of other PEs' requests.
 
-    array: C-contiguous, symmetric or private; it must live as long as the segment. Symmetric memory needs this only to
+    array: C-contiguous, symmetric or private; it is kept alive. Symmetric memory needs this only to
     be reached by others. Raises ArgumentError, DtypeError, StateError on a fabric without queue pairs.
     """
     pe = current()
@@ -60,7 +60,7 @@ def register(array: Array, rights: str = RIGHTS) -> Segment:
         raise ArgumentError("only C-contiguous arrays with elements can be registered", pe=pe.me)
     if not isinstance(rights, str) or set(rights) - set(RIGHTS):
         raise ArgumentError(f"rights={rights!r}: use letters of {RIGHTS!r}", pe=pe.me)
-    key, number = engine.register(address_of(array), array.nbytes, rights)
+    key, number = engine.register(array, rights)
     return Segment(pe.me, key, array.nbytes, rights, array, number, engine)
 
 

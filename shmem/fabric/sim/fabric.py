@@ -94,6 +94,7 @@ class SimFabric:
         self.teams: dict[int, tuple[int, ...]] = {0: tuple(range(self.n))}
         self._queues = list(range(CONTEXTS, 0, -1))
         self._posted: dict[int, int] = {}  # since the last quiet, by queue
+        self._held: dict[int, list[npt.NDArray[Any]]] = {}  # what those use
         self._engine: SimEngine | None = None
         self.crowded = False  # other tasks than the PE's own use its contexts
 
@@ -255,6 +256,10 @@ class SimFabric:
             reached[0] = len(ops)
         return Status.OK, len(ops)
 
+    def hold(self, q: int, array: npt.NDArray[Any]) -> None:
+        """The program may let go of it: its memory must not be used for anything else."""
+        self._held.setdefault(q, []).append(array)
+
     def learn(self, name: str, arguments: tuple[object, object, object, object], plan: object) -> None:
         """There is no native front."""
 
@@ -298,6 +303,8 @@ class SimFabric:
             self.acquire()
             if pes is None:
                 self._posted.pop(q, None)
+                if not any(each.queue == self.post_name(q) for each in self.machine.flight.values()):
+                    self._held.pop(q, None)
 
     def settle(
         self, q: int, stage: Stage, target: int | None = None, kinds: Sequence[Kind] = tuple(Kind), what: str = "quiet"

@@ -195,9 +195,15 @@ class SimHeap:
             machine.memory.spaces.pop(space, None)
 
     def hand_out(self, complete: Callable[[Request], bool]) -> None:
-        """Gives the program what requests that are complete have brought; nothing of those that failed."""
-        known = self._fabric.machine.known
-        over = [late for late in self._results if late.key is not None and complete(known[late.key])]
+        """Gives the program what requests that are complete have brought; nothing of those that failed, and of none
+        that is still under way."""
+        known, flight = self._fabric.machine.known, self._fabric.machine.flight
+        over = [
+            late
+            for late in self._results
+            if late.key is not None and complete(request := known[late.key])
+            and (late.key not in flight or request.reached(Stage.ANSWERED))
+        ]  # fmt: skip
         self._results = [late for late in self._results if late not in over]
         for late in over:
             if late.key is not None and known[late.key].reached(Stage.ANSWERED):

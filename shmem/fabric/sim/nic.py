@@ -10,6 +10,8 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy.typing as npt
+
 from ...delivery.completions import COUNTER, Completion, Receive, ReceiveQueue, Ring
 from ...delivery.facts import Touch, completed
 from ...delivery.queues import QueueState
@@ -18,6 +20,7 @@ from ...errors import CompletionError, CompletionQueueOverrun, QueueStateError
 from ...memory import caller
 from ...nic.engine import Pair, Target, Told, Wqe
 from ...nic.work import ATOMICS, SENDS, WRITES, Opcode
+from ...views import address_of
 from ..interface import Status
 from .memory import Late
 from .tasks import Step
@@ -39,6 +42,7 @@ class Registration:
     address: int
     nbytes: int
     rights: str
+    array: npt.NDArray[Any]  # lives as long as the job: requests may use it late
     live: bool = True
 
 
@@ -69,8 +73,9 @@ class SimEngine:
 
     # ---- segments ----
 
-    def register(self, address: int, nbytes: int, rights: str) -> tuple[int, int]:
+    def register(self, array: npt.NDArray[Any], rights: str) -> tuple[int, int]:
         """A segment of this PE."""
+        address, nbytes = address_of(array), array.nbytes
         place = self._fabric.heap.find(address, nbytes)
         mine = [
             each for (pe, _), each in self._fabric.job.segments.items() if pe == self._me and each.place is not None
@@ -78,7 +83,7 @@ class SimEngine:
         number = sum(each.place == place for each in mine)
         self._keys += 1
         key = self._keys << 8 | self._me & 0xFF
-        self._fabric.job.segments[self._me, key] = Registration(place, address, nbytes, rights)
+        self._fabric.job.segments[self._me, key] = Registration(place, address, nbytes, rights, array)
         if place is not None:
             self._fabric.job.give(("registered", place, number))
         return key, number
