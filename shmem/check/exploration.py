@@ -134,7 +134,7 @@ class _Exploration:
         report, start = self.report, time.monotonic()
         found = STRATEGIES[self.strategy](lambda: Job(self.program), self.bounds, self.seed, self._ended)
         report.executions, report.states, report.cut = found.executions, found.states, found.cut
-        report.complete = found.complete and not self.unspun
+        report.complete, report.chance = found.complete and not self.unspun, found.chance
         if found.cut:
             report.notes.append(f"{found.cut} executions were cut off after {self.bounds.moves} moves")
         for line in sorted(self.unspun):

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..fabric.sim import TaskKey, name_of
+from .found import Chance
 
 
 @dataclass
@@ -51,6 +52,7 @@ class Report:
     complete: bool = False
     seconds: float = 0.0
     cut: int = 0  # executions that were cut off for their length
+    chance: Chance | None = None  # what the priorities of `pct` promise
     outcomes: Counter[Any] = field(default_factory=Counter)
     failures: list[Failure] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)  # why it is not complete, beyond the bounds
@@ -67,7 +69,9 @@ class Report:
         what = f"{self.executions} executions, {self.states} states, {self.seconds:.2f} s"
         if self.complete:
             return f"all of it: {what}"
-        if self.strategy in ("random", "pct"):
+        if self.chance is not None:
+            return f"a sample: {what}\n  {self.chance}"
+        if self.strategy == "random":
             if self.failures:
                 return f"a sample: {what}"
             bound = 1 - 0.05 ** (1 / max(self.executions, 1))

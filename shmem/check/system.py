@@ -10,11 +10,14 @@ from collections.abc import Callable, Hashable
 from typing import Protocol
 
 from ..delivery.facts import Facts, Move
+from ..delivery.machine import Machine
 from ..errors import NondeterministicProgram
 
 
 class System(Protocol):
     """Something with moves. All but `perform` change nothing."""
+
+    machine: Machine  # what is in flight
 
     def moves(self) -> list[Move]:
         """What may happen next, in the usual order; nothing at an end."""

@@ -159,6 +159,11 @@ def _write(machine: Machine, place: Place, data: bytes) -> Touch:
 _GATED = {Stage.PLACED: (Act.FETCH, Act.PLACE), Stage.ANSWERED: (Act.LAND,)}
 
 
+def gated(act: Act, stage: Stage) -> bool:
+    """Whether what keeps a request from a stage keeps it from this step."""
+    return stage is Stage.SOURCE or act in _GATED.get(stage, ())
+
+
 def _reached(machine: Machine, request: Request, stage: Stage) -> list[Event]:
     """The events without which others would have to wait for a stage of a request: what ended it, if it failed."""
     failed = machine.failed.get(request.key)
@@ -182,7 +187,7 @@ def causes(machine: Machine, event: Event) -> list[Event]:
     found = [
         cause
         for key, stage, mine in request.gates
-        if mine is Stage.SOURCE or act in _GATED.get(mine, ())
+        if gated(act, mine)
         for cause in _reached(machine, machine.known[key], stage)
     ]
     if act > Act.ACCEPT:

@@ -12,7 +12,7 @@ from typing import Any
 from ..bounds import Bounds, Ended
 from ..found import Found
 from ..system import System
-from .walk import one
+from .walk import one, several
 
 DELAYS_MAX = 3
 
@@ -49,4 +49,4 @@ def _execution(
         widths.append(len(moves))
         return choices[len(widths) - 1] if len(widths) <= len(choices) else 0
 
-    return one(start, bounds, found, ended, choose)[1]
+    return one(start, bounds, found, ended, several(choose))

@@ -1,9 +1,15 @@
 """Probabilistic concurrency testing (Burckhardt, Kothari, Musuvathi, Nagarakatte 2010), over PEs and deliveries.
 
-Every task and every unit in flight has a priority, drawn at random; the highest that can go on does, and at d - 1
-moves, drawn as well, the one about to go on falls to the bottom. Units that the profile orders are never possible
-together, so those of a queue are one chain where it keeps an order, and chains of their own where it keeps none (as in
-the form for partial orders by Yuan, Yang, Gu 2018).
+Every party (`parties`: a task, or a chain of deliveries, the form for partial orders of Ozkan and others 2018) has a
+priority, drawn when it is first seen. The highest that can go on does; but at d - 1 choices, drawn as well, the party
+about to go on falls to the bottom first, the k-th of them to the k-th place from there on down. A change counts as a
+choice, so that two may come before the same move.
+
+Say that it is enough for a failure to hold back one party from the start, and d - 1 others from some move of theirs on,
+the later below the earlier. With n parties at most, the first has the lowest priority with at least 1/n; given all
+priorities, each of the other moves is about to be made at one choice, which is drawn for it with 1/k if there are k
+choices at most. So an execution has the failure with at least 1 / (n k^(d-1)); if fewer changes are enough as well,
+since the others may lie behind the end. How many choices there are is learnt from the executions before.
 """
 
 from __future__ import annotations
@@ -12,50 +18,78 @@ import random
 from collections.abc import Callable, Hashable
 from typing import Any
 
-from ...delivery.requests import Act, Event
 from ..bounds import Bounds, Ended
-from ..found import Found
+from ..executions import Choose
+from ..found import Chance, Found
 from ..system import System
+from .parties import Parties
 from .walk import walk
 
 DEPTH = 3
-_LATER = (Act.AGAIN, Act.SHOW)  # what is possible as soon as a unit is placed, and may come long after
 
 
 def search(start: Callable[[], System], bounds: Bounds, seed: int, ended: Ended, depth: int = DEPTH) -> Found:
-    """Executions by random priorities; how long they are is learnt from those before."""
-    longest = 16
+    """Executions by random priorities. `Found.chance` says what they promise for failures of up to that depth."""
+    made: list[_Priorities] = []
+    systems: list[System] = []
+    parties, choices, drawn = 0, depth, 0  # the most so far, and how many executions drew from so many choices
 
-    def choices(i: int) -> Callable[[list[Any]], int]:
+    def learn() -> None:
+        nonlocal parties, choices, drawn
+        last = made.pop()
+        parties, drawn = max(parties, last.parties), drawn + 1
+        if last.moves + depth - 1 > choices:
+            choices, drawn = last.moves + depth - 1, 0
+
+    def started() -> System:
+        systems[:] = [start()]
+        return systems[0]
+
+    def chosen(i: int) -> Choose:
+        if made:
+            learn()
         rng = random.Random(f"{seed}.{i}")
-        drops = {rng.randrange(longest): -1 - k for k in range(depth - 1)}
-        priorities: dict[Hashable, float] = {}
-        at = 0
+        made.append(_Priorities(rng, {rng.randrange(choices): k for k in range(1, depth)}))
+        return lambda moves: made[0].choose(systems[0], moves)
 
-        def best(chains: list[Hashable]) -> int:
-            return max(range(len(chains)), key=lambda k: priorities[chains[k]])
-
-        def choose(moves: list[Any]) -> int:
-            nonlocal at
-            chains = [_chain(move) for move in moves]
-            for chain in chains:
-                if chain not in priorities:
-                    priorities[chain] = rng.random()
-            if at in drops:
-                priorities[chains[best(chains)]] = drops[at]
-            at += 1
-            return best(chains)
-
-        return choose
-
-    def after(moves: int) -> None:
-        nonlocal longest
-        longest = max(longest, moves)
-
-    return walk(start, bounds, ended, choices, after)
+    found = walk(started, bounds, ended, chosen)
+    learn()
+    found.chance = Chance(depth, parties, choices, drawn)
+    return found
 
 
-def _chain(move: Any) -> Hashable:
-    """What a move belongs to: a task, or a request's units. Units that the profile orders are never enabled together,
-    so one priority for each unit is the partial-order form."""
-    return (move.key, move.unit, move.act if move.act in _LATER else None) if isinstance(move, Event) else move
+class _Priorities:
+    """The priorities of one execution. changes: at which choice which change is made."""
+
+    def __init__(self, rng: random.Random, changes: dict[int, int]) -> None:
+        self._rng, self._changes = rng, changes
+        self._parties: Parties | None = None
+        self._of: dict[Hashable, float] = {}
+        self._at = 0  # choices and changes so far
+        self.moves = 0  # that were made where several were possible
+
+    @property
+    def parties(self) -> int:
+        """How many have been seen."""
+        return len(self._of)
+
+    def choose(self, system: System, moves: list[Any]) -> int:
+        """The place of the move of the highest priority."""
+        self._parties = self._parties or Parties(system.machine)
+        those = [self._parties.of(move) for move in moves]
+        for party in those:
+            if party not in self._of:
+                self._of[party] = self._rng.random()
+        if len(moves) == 1:
+            return 0
+        best = self._best(those)
+        while (change := self._changes.get(self._at)) is not None:
+            self._of[those[best]] = -change
+            self._at += 1
+            best = self._best(those)
+        self._at += 1
+        self.moves += 1
+        return best
+
+    def _best(self, those: list[Hashable]) -> int:
+        return max(range(len(those)), key=lambda k: self._of[those[k]])

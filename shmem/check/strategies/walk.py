@@ -20,30 +20,27 @@ def several(choose: Choose) -> Choose:
     return chosen
 
 
-def one(start: Callable[[], System], bounds: Bounds, found: Found, ended: Ended, choose: Choose) -> tuple[int, bool]:
-    """Runs one execution; `choose` is asked where there are several moves. Returns how many moves it had, and whether
-    the search is to end."""
+def one(start: Callable[[], System], bounds: Bounds, found: Found, ended: Ended, choose: Choose) -> bool:
+    """Runs one execution; whether the search is to end."""
     system = start()
-    made, _, cut = run(system, several(choose), bounds.moves)
+    made, _, cut = run(system, choose, bounds.moves)
     found.states += len(made)
     found.cut += cut
     found.end(system.outcome())
     stop = ended(system, made)
     system.close()
-    return len(made), stop or bounds.met(found)
+    return stop or bounds.met(found)
 
 
 def walk(
     start: Callable[[], System], bounds: Bounds, ended: Ended, choices: Callable[[int], Choose],
-    after: Callable[[int], None] = lambda moves: None,
 ) -> Found:  # fmt: skip
-    """Runs executions until a bound is met. choices(i): what chooses in the i-th. after: sees its length.
+    """Runs executions until a bound is met. choices(i): what chooses in the i-th.
 
     Never complete: that nothing was found says only how often it was looked.
     """
     found = Found(complete=False)
     stop = False
     while not stop:
-        length, stop = one(start, bounds, found, ended, choices(found.executions))
-        after(length)
+        stop = one(start, bounds, found, ended, choices(found.executions))
     return found
