@@ -46,6 +46,9 @@ def check(
     complete: Annotated[
         bool, typer.Option("--complete", help="Exit code 3 if there was more to look at than the budget allowed.")
     ] = False,
+    twice: Annotated[
+        bool, typer.Option("--twice", help="Make every execution a second time: one that differs is told.")
+    ] = False,
     states_max: Annotated[int, typer.Option(help="States to look at, in all.")] = STATES_MAX,
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Failures are saved in DIR/failures; SHMEMU_OUT by default.")
@@ -57,7 +60,7 @@ def check(
     else:
         report = explore(
             load(_given(program)), 2 if pes is None else pes, profile, strategy,
-            budget=budget, seed=seed, keep_going=keep_going, states_max=states_max,
+            budget=budget, seed=seed, keep_going=keep_going, states_max=states_max, twice=twice,
         )  # fmt: skip
         report.program = "::".join(parted(_given(program)))
     _tell(report, out, fresh=replay is None)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import random
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
@@ -86,24 +87,49 @@ def follow(
 def choices_of(program: Program, moves: Sequence[Move], wanted: Job) -> list[int]:
     """The moves of an execution, which led to `wanted`, as places among those possible: it is made once more.
 
-    Raises NondeterministicProgram if that goes another way.
+    Raises NondeterministicProgram if that goes another way, ends in another way, or sends or stores anything else.
     """
-    job, usual, found = Job(program), Usual(), list[int]()
+    with stirred():
+        job = Job(program)
+        found = _places(job, moves)
+        same, told = (job.mark(), job.end()) == (wanted.mark(), wanted.end()), _told(job)
+        left = same and job.digest() == wanted.digest()
+        job.close()  # not before: what the program does on its way out may be possible moves
+    if not same:
+        raise NondeterministicProgram(
+            f"two runs of the same execution ended differently: {_told(wanted)}, then {told}; {_WHY}"
+        )
+    if not left:
+        raise NondeterministicProgram(f"two runs of the same execution sent or stored different bytes; {_WHY}")
+    return found
+
+
+_WHY = "the time, hash seeds, addresses, files, or objects that outlive a run may be why"
+
+
+def _places(job: Job, moves: Sequence[Move]) -> list[int]:
+    """Makes moves; their places among those possible."""
+    usual, found = Usual(), list[int]()
     for move in moves:
         possible = usual.moves(job)
         if move not in possible:
-            raise NondeterministicProgram(f"a second run of an execution went another way after {len(found)} moves")
+            raise NondeterministicProgram(
+                f"a second run of an execution went another way after {len(found)} moves; {_WHY}"
+            )
         found.append(possible.index(move))
         usual.made(possible, found[-1])
         job.perform(move)
-    same, told = (job.mark(), job.end()) == (wanted.mark(), wanted.end()), _told(job)
-    job.close()  # not before: what the program does on its way out may be possible moves
-    if not same:
-        raise NondeterministicProgram(
-            f"two runs of the same execution ended differently: {_told(wanted)}, then {told}; the time, hash "
-            "seeds, files, or objects that outlive a run may be why"
-        )
     return found
+
+
+@contextlib.contextmanager
+def stirred() -> Iterator[None]:
+    """New small objects lie in another order than before: what depends on addresses would be the same by chance."""
+    kept = [bytes(16 * k) for _ in range(1000) for k in range(8)]  # fills the holes
+    random.Random(0).shuffle(kept)
+    del kept[len(kept) // 2 :]  # the last one that is freed is the first to be used again
+    yield
+    kept.clear()
 
 
 def _told(job: Job) -> str:

@@ -225,6 +225,18 @@ def test_a_program_that_does_something_else_when_run_again_is_a_sentence(check: 
     assert "two runs of the same execution ended differently" in err
 
 
+def test_twice_makes_every_execution_again(check: Check) -> None:
+    Path("later.py").write_text(
+        "from pathlib import Path\n\ndef main():\n    with Path('times').open('a') as file:\n        file.write('x')\n"
+        "    return Path('times').stat().st_size > 9\n"
+    )
+    sample = ["later.py", "-n", "1", "--strategy", "random", "--budget", "9"]
+    assert check(*sample)[0] == 0
+    Path("times").unlink()
+    code, _, err = check(*sample, "--twice")
+    assert (code, "two runs of the same execution" in err) == (2, True)
+
+
 # ---- replay ----
 
 
