@@ -50,20 +50,26 @@ def check(
         bool, typer.Option("--twice", help="Make every execution a second time: one that differs is told.")
     ] = False,
     states_max: Annotated[int, typer.Option(help="States to look at, in all.")] = STATES_MAX,
+    trace: Annotated[
+        Path | None,
+        typer.Option(metavar="OUT.json", help="Write the timeline of the failure, or of the usual order."),
+    ] = None,
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Failures are saved in DIR/failures; SHMEMU_OUT by default.")
     ] = None,
 ) -> None:
     """Explore what a program can do; exit code 1 if it can fail, 2 for wrong use."""
     if replay is not None:
-        report = _replayed(program, pes, profile, replay)
+        report = _replayed(program, pes, profile, replay, trace)
     else:
         report = explore(
             load(_given(program)), 2 if pes is None else pes, profile, strategy,
-            budget=budget, seed=seed, keep_going=keep_going, states_max=states_max, twice=twice,
+            budget=budget, seed=seed, keep_going=keep_going, states_max=states_max, twice=twice, trace=trace,
         )  # fmt: skip
         report.program = "::".join(parted(_given(program)))
     _tell(report, out, fresh=replay is None)
+    if trace is not None:
+        typer.echo(f"trace: {trace}")
     if not report.ok:
         raise typer.Exit(1)
     raise typer.Exit(3 if complete and replay is None and not report.complete else 0)
@@ -75,7 +81,7 @@ def _given(program: str | None) -> str:
     return program
 
 
-def _replayed(program: str | None, pes: int | None, profile: str | None, replay: str) -> Report:
+def _replayed(program: str | None, pes: int | None, profile: str | None, replay: str, trace: Path | None) -> Report:
     """Runs the execution of a token, or of a saved failure, which knows the rest as well."""
     token = replay
     if is_file(replay):
@@ -84,7 +90,7 @@ def _replayed(program: str | None, pes: int | None, profile: str | None, replay:
             raise ArgumentError(f"this failure was not found by {COMMAND}: run {saved.command}")
         token, program = saved.token, program or saved.program
         pes, profile = saved.n_pes if pes is None else pes, profile or saved.profile
-    report = again(load(_given(program)), token, 2 if pes is None else pes, profile)
+    report = again(load(_given(program)), token, 2 if pes is None else pes, profile, trace=trace)
     report.program = "::".join(parted(_given(program)))
     return report
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
@@ -14,7 +15,7 @@ from ..delivery.profiles import Profile
 from ..delivery.profiles import profile as profile_named
 from ..errors import ArgumentError
 from ..fabric.sim import Job, Program
-from . import story, tokens
+from . import story, timeline, tokens
 from .bounds import MOVES_MAX, STATES_MAX, Bounds, parse_budget
 from .executions import choices_of, follow, silenced
 from .report import Failure, Report
@@ -28,7 +29,7 @@ def explore(
     program: Callable[..., Any], n_pes: int = 2, profile: str | Profile | None = None, strategy: str = "exhaustive", *,
     args: Sequence[Any] = (), budget: float | str | None = None, seed: int = 0, keep_going: bool = False,
     states_max: int = STATES_MAX, moves_max: int = MOVES_MAX, max_polls: int = 3, shrink: bool = True,
-    twice: bool = False,
+    twice: bool = False, trace: str | os.PathLike[str] | None = None,
 ) -> Report:  # fmt: skip
     """Runs a program with n PEs on `sim`, again and again, and tells what can happen.
 
@@ -39,6 +40,7 @@ def explore(
     than the first failure. states_max, moves_max: bounds of the search and of one execution. max_polls: how often a
     loop may look without `shmem.spin()` and see the same, before it is taken to wait for a change. shrink: make
     failures short. twice: make every execution a second time and compare (the first one and failures always are).
+    trace: a file for the timeline of the first failure, else of the usual order, as Trace Event JSON.
     Returns when the search is over. Raises ArgumentError, and NondeterministicProgram for one that does something else
     when it is run again; what the program raises is a failure in the report. What it
     prints is not shown: `replay` shows it.
@@ -50,7 +52,21 @@ def explore(
     if seconds is None and executions is None and strategy in ("random", "pct"):
         executions = 1000
     bounds = Bounds(seconds, executions, states_max, moves_max)
-    return _Exploration(made, bounds, strategy, seed, keep_going, shrink, twice, named(program)).run()
+    if trace is not None:
+        timeline.prepare(trace)
+    report = _Exploration(made, bounds, strategy, seed, keep_going, shrink, twice, named(program)).run()
+    if trace is not None:
+        _trace(made, report, report.failures[0].choices if report.failures else [], trace)
+    return report
+
+
+def _trace(program: Program, report: Report, choices: Sequence[int], path: str | os.PathLike[str]) -> None:
+    """Writes the timeline of an execution."""
+    said = report.failures[0] if report.failures else None
+    what: dict[str, str | int] = {"failure": f"{said.kind}: {said.text}", "token": said.token} if said else {}
+    about = {"program": report.program, "n_pes": report.n_pes, "profile": report.profile, **what}
+    with silenced(), live(program):
+        timeline.write(program, choices, path, about)
 
 
 def prepare(
@@ -167,14 +183,16 @@ class _Exploration:
 
 def replay(
     program: Callable[..., Any], token: str, n_pes: int = 2, profile: str | Profile | None = None, *,
-    args: Sequence[Any] = (), max_polls: int = 3,
+    args: Sequence[Any] = (), max_polls: int = 3, trace: str | os.PathLike[str] | None = None,
 ) -> Report:  # fmt: skip
-    """Runs the execution that a token names once more. Arguments as `explore`.
+    """Runs the execution that a token names once more. Arguments as `explore`; the timeline is that of this execution.
 
     Raises ReplayMismatch if the program changed since, ArgumentError for what is no token.
     """
     made = prepare(program, n_pes, profile, args, max_polls)
     choices = tokens.decode(token, made.identity)
+    if trace is not None:
+        timeline.prepare(trace)
     report = Report(named(program), n_pes, made.profile.name, "replay", 0, executions=1)
     with live(made):
         job, _ = follow(made, choices)
@@ -187,4 +205,6 @@ def replay(
             report.failures.append(failure)
         else:
             report.outcomes[end.what] += 1
+    if trace is not None:
+        _trace(made, report, choices, trace)
     return report

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from .. import config
 from ..errors import ArgumentError
+from ..files import write_whole
 from .report import Failure, Report
 from .tokens import digest
 
@@ -40,19 +41,10 @@ def save(report: Report, failure: Failure, out: str | os.PathLike[str] | None = 
     }  # fmt: skip
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        _write_whole(path, json.dumps(what, indent=1) + "\n")
+        write_whole(path, json.dumps(what, indent=1) + "\n")
     except OSError as error:
         raise ArgumentError(f"the failure can't be saved in {folder}: {error.strerror}") from None
     return path
-
-
-def _write_whole(path: Path, text: str) -> None:
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
-    try:
-        part.write_text(text, encoding="utf-8")
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def is_file(text: str) -> bool:

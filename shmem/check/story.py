@@ -24,10 +24,10 @@ BLOCKS_MAX = 12
 
 def tell(program: Program, failure: Failure) -> None:
     """Runs a failure once more and writes its story, and what it says in this execution, which may be a shorter one."""
-    rows: list[_Row] = []
+    rows: list[Told] = []
 
     def watch(job: Job, move: Move, late: bool) -> None:
-        row = _delivery(job, move, late) if isinstance(move, Event) else _step(job, move, late)
+        row = delivery(job, move, late) if isinstance(move, Event) else _step(job, move, late)
         if not (rows and rows[-1].joined(row)):
             rows.append(row)
 
@@ -39,11 +39,11 @@ def tell(program: Program, failure: Failure) -> None:
     job.close()
 
 
-def _last(job: Job) -> list[_Row]:
+def _last(job: Job) -> list[Told]:
     """Where the PE that failed raised, or else where those that have not ended wait."""
     if (task := job.failure) is not None and task.error is not None:
-        return [_Row(task.pe, f"{os.path.basename(raised_at(task.error))} {type(task.error).__name__}".lstrip(), False)]
-    return [_Row(task.pe, f"{_place(task)} waits in {step.what}".lstrip(), False) for task, step in job.waiting()]
+        return [Told(task.pe, f"{os.path.basename(raised_at(task.error))} {type(task.error).__name__}".lstrip(), False)]
+    return [Told(task.pe, f"{place(task)} waits in {step.what}".lstrip(), False) for task, step in job.waiting()]
 
 
 def raised_at(error: BaseException) -> str:
@@ -52,23 +52,27 @@ def raised_at(error: BaseException) -> str:
     return next((f"{file}:{line}" for file, line in reversed(frames) if not file.startswith(OURS)), "")
 
 
-def _place(task: Task) -> str:
-    """The line of the program at which a task rests."""
+def place(task: Task) -> str:
+    """The line of the program at which a task rests, as it is told."""
     if isinstance(task.key, tuple):
         return f"[{task.key[1]}] {os.path.basename(task.where)}".rstrip()
     return os.path.basename(task.where) or "(end)"
 
 
-def _missing(job: Job) -> list[str]:
-    """What had not arrived at the end."""
+def missing(job: Job) -> list[tuple[int, str, str]]:
+    """What had not arrived at the end: at which PE, what it is, and which bytes."""
     found = []
     for request in job.machine.flight.values():
         left = [unit for i, unit in enumerate(request.units) if not request.placed >> i & 1]
         if left:
             where = ", ".join(f"{lo:#x}..{hi:#x}" for lo, hi in _merged(left))
             how = "not arrived" if request.rung else "posted, never rung"
-            found.append(f"    {how}: {_origin(job, request)} at PE {request.target} {where}")
+            found.append((request.target, f"{how}: {_origin(job, request)}", where))
     return found
+
+
+def _missing(job: Job) -> list[str]:
+    return [f"    {what} at PE {pe} {where}" for pe, what, where in missing(job)]
 
 
 def _merged(units: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -94,8 +98,8 @@ def _blocks(job: Job) -> list[str]:
 
 
 @dataclass
-class _Row:
-    """One line of a story."""
+class Told:
+    """A line of a story: what happened to which PE, and whether it was kept back."""
 
     pe: int
     text: str
@@ -104,7 +108,7 @@ class _Row:
     lo: int = 0
     hi: int = 0
 
-    def joined(self, other: _Row) -> bool:
+    def joined(self, other: Told) -> bool:
         """Takes the next unit of the same request into this line."""
         same = self.key is not None and (self.key, self.late, self.pe) == (other.key, other.late, other.pe)
         if same and self.hi == other.lo:
@@ -113,15 +117,15 @@ class _Row:
         return False
 
     def __str__(self) -> str:
-        place = f" {self.lo:#x}..{self.hi:#x}" if self.key is not None else ""
-        return f"{self.text}{place}{' (late)' if self.late else ''}"
+        span = f" {self.lo:#x}..{self.hi:#x}" if self.key is not None else ""
+        return f"{self.text}{span}{' (late)' if self.late else ''}"
 
 
-def _step(job: Job, move: Move, late: bool) -> _Row:
+def _step(job: Job, move: Move, late: bool) -> Told:
     task = job.tasks[move]
     step = task.step
     assert step is not None
-    return _Row(task.pe, f"{_place(task)} {step.what}", False)
+    return Told(task.pe, f"{place(task)} {step.what}", False)
 
 
 _WHAT = {Kind.STORE: "store", Kind.WRITE: "put", Kind.READ: "get", Kind.ATOMIC: "atomic", Kind.SEND: "send"}
@@ -140,25 +144,25 @@ def _origin(job: Job, request: Request, more: str = "") -> str:
     return f"{what}{more} of PE {request.pe}{f' ({line})' if line else ''}"
 
 
-def _delivery(job: Job, event: Event, late: bool) -> _Row:
+def delivery(job: Job, event: Event, late: bool) -> Told:
     """What a delivery does, in the column of the PE whose memory it is about."""
     request = job.machine.known[event.key]
     if event.act is Act.SHOW and job.machine.views and (piece := job.machine.views.find(event)):
-        return _Row(piece.at.space, f"~ sees {_origin(job, request)}", late, (event.key, event.act), *piece.at[1:])  # type: ignore[arg-type]
+        return Told(piece.at.space, f"~ sees {_origin(job, request)}", late, (event.key, event.act), *piece.at[1:])  # type: ignore[arg-type]
     if event.act is Act.SOURCE:
-        return _Row(request.pe, "~ a source is read", late)
+        return Told(request.pe, "~ a source is read", late)
     if event.act is Act.LAND:
-        return _Row(request.pe, f"~ a result from PE {request.target}", late)
+        return Told(request.pe, f"~ a result from PE {request.target}", late)
     if event.act in _MORE:
         what = f"<- {_origin(job, request, _MORE[event.act])}"
         lo, hi = request.units[event.unit]
-        return _Row(request.target, what, late, (event.key, event.act), lo, hi)
+        return Told(request.target, what, late, (event.key, event.act), lo, hi)
     if event.act in _AT_SENDER:
         status = request.bad or "ok" if event.act is Act.RETIRE else ""
-        return _Row(request.pe, f"~ {_AT_SENDER[event.act]}: {_origin(job, request)} {status}".rstrip(), late)
+        return Told(request.pe, f"~ {_AT_SENDER[event.act]}: {_origin(job, request)} {status}".rstrip(), late)
     names = {Act.WORD: "signal", Act.RECEIVE: "receive completion", Act.ACCEPT: "takes a receive"}
     what = names.get(event.act, event.act.name.lower())
-    return _Row(request.target, f"<- {what}: {_origin(job, request)}", late)
+    return Told(request.target, f"<- {what}: {_origin(job, request)}", late)
 
 
 _AT_SENDER = {
@@ -167,7 +171,7 @@ _AT_SENDER = {
 }  # fmt: skip
 
 
-def _columns(n: int, rows: list[_Row]) -> str:
+def _columns(n: int, rows: list[Told]) -> str:
     """The last lines in columns; what is late is marked."""
     lines = ["    " + "".join(f"PE {pe}".ljust(WIDTH) for pe in range(n)).rstrip()]
     if len(rows) > LINES_MAX:
