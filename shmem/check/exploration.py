@@ -151,6 +151,7 @@ class _Exploration:
         found = STRATEGIES[self.strategy](lambda: Job(self.program), self.bounds, self.seed, self._ended)
         report.executions, report.states, report.cut = found.executions, found.states, found.cut
         report.complete, report.chance = found.complete and not self.unspun, found.chance
+        report.delays = found.delays
         if found.cut:
             report.notes.append(f"{found.cut} executions were cut off after {self.bounds.moves} moves")
         for line in sorted(self.unspun):

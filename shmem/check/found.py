@@ -43,6 +43,7 @@ class Found:
     complete: bool = True
     cut: int = 0  # executions that were cut off for their length
     chance: Chance | None = None  # what a sample promises
+    delays: int | None = None  # every execution was looked at in which at most so many moves are passed over
 
     def end(self, outcome: Any) -> None:
         """Counts an execution."""

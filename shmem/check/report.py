@@ -53,6 +53,7 @@ class Report:
     seconds: float = 0.0
     cut: int = 0  # executions that were cut off for their length
     chance: Chance | None = None  # what the priorities of `pct` promise
+    delays: int | None = None  # of `delay`: all in which at most so many moves were passed over were looked at
     outcomes: Counter[Any] = field(default_factory=Counter)
     failures: list[Failure] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)  # why it is not complete, beyond the bounds
@@ -77,6 +78,8 @@ class Report:
             bound = 1 - 0.05 ** (1 / max(self.executions, 1))
             shown = f"{bound:.2g}" if bound < 1 else "1"
             return f"a sample: {what}; what happens in more than {shown} of such executions would have shown (95 %)"
+        if self.delays is not None:
+            return f"a part: {what}; all executions with at most {self.delays} moves kept back are in it"
         return f"a part: {what}"
 
     def __str__(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import re
 
 import numpy as np
 import pytest
@@ -51,6 +52,29 @@ def test_a_sample_says_that_it_is_one() -> None:
     assert "seed 4" in str(report)
     assert "0.058" in report.looked()  # 1 - 0.05 ** (1 / 50)
     assert explore(both, 2, PROFILE, strategy="random", budget=50, seed=4).outcomes == report.outcomes
+
+
+@pytest.mark.parametrize(
+    ("strategy", "budget", "says"),
+    [
+        ("exhaustive", None, "all of it: "),
+        ("exhaustive", 2, "a part: "),
+        ("eager", None, "all of it: "),
+        ("eager", 2, "a part: "),
+        ("random", 9, "a sample: .* what happens in more than .* would have shown"),
+        ("pct", 9, "a sample: (.*\n)*.* at most n=.* shows in each with at least "),
+        ("delay", 1000, "a part: .* all executions with at most 3 moves kept back are in it"),
+        ("delay", 2, "a part: .* all executions with at most 0 moves kept back are in it"),
+        ("delay", 1, "a part: [^;]*$"),
+    ],
+)
+def test_a_report_never_just_says_that_all_is_well(strategy: str, budget: int | None, says: str) -> None:
+    report = explore(both, 2, PROFILE, strategy, budget=budget)
+    assert report.ok
+    assert re.match(says, report.looked())
+    assert str(report).splitlines()[0].endswith(": no failure")
+    assert report.complete == says.startswith("all of it")
+    assert "pass" not in str(report)
 
 
 def polls(spins: bool) -> int:

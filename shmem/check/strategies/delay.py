@@ -36,7 +36,7 @@ def search(
                 waiting += [([*ahead, k], spent + k) for k in range(1, widths[i]) if spent + k <= delays_max]
             if stop:
                 return found
-        level = waiting
+        level, found.delays = waiting, delays
     return found
 
 

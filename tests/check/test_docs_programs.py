@@ -1,0 +1,90 @@
+"""Every program of README and of the pages in docs is explored, new ones as soon as they are there.
+
+A fenced block of Python is a program if it defines functions: each without arguments is explored. One that only calls
+`shmem` is the body of one. What else there is: tests and sessions, which `test_check_docs` runs, and blocks without
+`shmem`. All orders of a program are looked at and none fails, but for those in `KNOWN`.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shmem.check.explore import explore
+from shmem.check.loading import load
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+HAS = {  # what the page before the block gives it
+    "docs/check.md": """\
+import shmem
+flag = shmem.zeros(1, int)
+if shmem.my_pe() == 0:
+    shmem.p(flag, 1, 1)
+else:
+""",
+}
+KNOWN: dict[tuple[str, str], dict[str, Any]] = {
+    ("docs/check.md", "main"): {"kinds": ["assertion"]},  # the page is about this failure
+    # Thousands of steps: one order of them.
+    ("docs/expert-parallel.md", "program"): {"profile": "tso", "strategy": "random", "budget": 1, "complete": False},
+}
+
+
+def body(page: str, code: str) -> str:
+    """A program of what a block does."""
+    before = HAS.get(page, "")
+    lines = "".join(f"    {line}\n" for line in code.splitlines()) if before.endswith(":\n") else code
+    inside = "".join(f"    {line}\n" for line in (before + lines).splitlines())
+    return f"def program():\n{inside}"
+
+
+def programs(page: str, code: str) -> tuple[str, list[str]]:
+    """A block as the text of a file, and the functions in it that are programs."""
+    tree = ast.parse(code)
+    names = [each.name for each in tree.body if isinstance(each, ast.FunctionDef) and not each.args.args]
+    modules = [node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    if "shmem.check.explore" in modules or any(name.startswith("test_") for name in names) or "shmem" not in code:
+        return code, []
+    return (code, names) if names else (body(page, code), ["program"])
+
+
+CASES = [
+    (page, text, name)
+    for path in PAGES
+    for page in [path.relative_to(ROOT).as_posix()]
+    for code in re.findall(r"^```python\n(.*?)^```$", path.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    for text, names in [programs(page, code)]
+    for name in names
+]
+
+
+@pytest.mark.parametrize(("page", "text", "name"), CASES, ids=[f"{page}-{name}" for page, _, name in CASES])
+def test_no_program_of_the_docs_fails(page: str, text: str, name: str, tmp_path: Path) -> None:
+    how = dict(KNOWN.get((page, name), {}))
+    kinds, complete = how.pop("kinds", []), how.pop("complete", True)
+    (tmp_path / "program.py").write_text(text)
+    report = explore(load(f"{tmp_path}/program.py::{name}"), how.pop("pes", 2), **how)
+    assert [failure.kind for failure in report.failures] == kinds, report
+    assert report.complete or kinds or not complete, report
+
+
+def test_all_of_them_are_collected() -> None:
+    """Those that are known to be there, and each function `main` that a plain look at the pages counts."""
+    found = {(page, name) for page, _, name in CASES}
+    assert found >= {("README.md", "main"), ("docs/check.md", "fixed"), ("docs/check.md", "program"), *KNOWN}
+    counted = sum(path.read_text(encoding="utf-8").count("\ndef main():") for path in PAGES)
+    assert sum(name == "main" for _, _, name in CASES) == counted
+
+
+def test_a_wrong_program_in_a_page_is_seen() -> None:
+    code = "import shmem\nword = shmem.zeros(1, int)\nshmem.p(word, 1, 1 - shmem.my_pe())\nassert word[0] == 1\n"
+    text, names = programs("docs/other.md", code)
+    assert names == ["program"]
+    space: dict[str, Any] = {}
+    exec(text, space)
+    assert not explore(space["program"], 2).ok
