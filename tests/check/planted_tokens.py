@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from shmem.check.explore import explore, replay
+from shmem.check.exploration import explore, replay
 from shmem.check.report import Report
 from shmem.delivery.profiles import varied
 from shmem.errors import ReplayMismatch

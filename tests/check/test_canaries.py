@@ -20,7 +20,7 @@ import pytest
 import shmem
 from shmem.check import dpor, eager, tokens
 from shmem.check.executions import run, stirred
-from shmem.check.explore import explore, replay
+from shmem.check.exploration import explore, replay
 from shmem.check.found import Found
 from shmem.check.litmus.language import parse
 from shmem.check.litmus.run import Run

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from shmem.check.explore import explore
+from shmem.check.exploration import explore
 from shmem.check.loading import load
 
 ROOT = Path(__file__).parents[2]
@@ -48,7 +48,7 @@ def programs(page: str, code: str) -> tuple[str, list[str]]:
     tree = ast.parse(code)
     names = [each.name for each in tree.body if isinstance(each, ast.FunctionDef) and not each.args.args]
     modules = [node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
-    if "shmem.check.explore" in modules or any(name.startswith("test_") for name in names) or "shmem" not in code:
+    if "shmem.check" in modules or any(name.startswith("test_") for name in names) or "shmem" not in code:
         return code, []
     return (code, names) if names else (body(page, code), ["program"])
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from shmem.check.bounds import Bounds
-from shmem.check.explore import explore, prepare
+from shmem.check.exploration import explore, prepare
 from shmem.check.found import Chance
 from shmem.check.litmus.language import parse
 from shmem.check.litmus.model import Impossible

@@ -16,7 +16,7 @@ import shmem
 import shmem.trace
 from shmem.check import tokens
 from shmem.check.executions import follow
-from shmem.check.explore import explore, prepare, replay
+from shmem.check.exploration import explore, prepare, replay
 from shmem.check.surroundings import live
 from shmem.cli import main
 from shmem.delivery.profiles import varied
