@@ -18,7 +18,9 @@ from shmem.fabric.sim import Job
 from . import planted_requests as planted_requests  # registers some
 from .planted import PLANTED
 
-STATES = 3_000 if os.environ.get("SHMEMU_TEST_CELLS") == "full" else 300
+FULL = os.environ.get("SHMEMU_TEST_CELLS") == "full"
+STATES = 3_000 if FULL else 300  # for the slow oracle
+TOO_LARGE = ["locks_in_two_orders"]  # for it
 
 
 def explored(name: str, right: bool, strategy: str, budget: Any = None) -> Report:
@@ -45,26 +47,18 @@ def test_its_repaired_twin_is_exhausted(name: str) -> None:
     assert report.complete, report
 
 
-def ends(name: str, right: bool) -> tuple[set[Any], set[Any] | None]:
-    """What the search sees, and what the slow oracle does; None where that is too much for it."""
+@pytest.mark.parametrize("right", [False, True], ids=["planted", "repaired"])
+@pytest.mark.parametrize("name", [name for name in PLANTED if FULL or name not in TOO_LARGE])
+def test_the_search_sees_what_the_slow_oracle_sees(name: str, right: bool) -> None:
     bug = PLANTED[name]
     program = prepare(bug.program, bug.pes, varied(bug.profile, **bug.changes), (right,))
     with live(program):
         found = dpor.Search(lambda: Job(program)).run()
         oracle = eager.search(lambda: Job(program), digest=Job.digest, bounds=Bounds(states=STATES))  # type: ignore[arg-type]
     assert found.complete
-    return set(found.outcomes), set(oracle.outcomes) if oracle.complete else None
-
-
-def test_the_search_sees_what_the_slow_oracle_sees() -> None:
-    compared = 0
-    for name in PLANTED:
-        for right in (False, True):
-            found, wanted = ends(name, right)
-            if wanted is not None:
-                compared += 1
-                assert found == wanted, name
-    assert compared >= len(PLANTED)
+    assert oracle.complete or name in TOO_LARGE
+    if oracle.complete:
+        assert set(found.outcomes) == set(oracle.outcomes)
 
 
 def test_there_are_enough() -> None:

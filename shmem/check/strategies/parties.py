@@ -40,6 +40,8 @@ class Parties:
         before = next((each for each in self._before(event, tails) if each in tails.get(each.key, ())), None)
         if before is not None:
             tails[before.key].remove(before)
+            if not tails[before.key]:
+                del tails[before.key]
         tails.setdefault(event.key, set()).add(event)
         return event if before is None else self._of[before]
 
@@ -55,4 +57,4 @@ class Parties:
             for stage, mine in machine.rules.between(machine.known[key], request):
                 if gated(event.act, mine):
                     stages = machine.known[key].events(stage)
-                    yield from [each for each in tails[key] if each in stages]
+                    yield from [each for each in tails.get(key, ()) if each in stages]
