@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from ..delivery.facts import Move
+from ..delivery.requests import Place
 from ..errors import NondeterministicProgram
 from ..fabric.sim import Job, Program
 from .bounds import MOVES_MAX
@@ -93,7 +94,7 @@ def choices_of(program: Program, moves: Sequence[Move], wanted: Job) -> list[int
         job = Job(program)
         found = _places(job, moves)
         same, told = (job.mark(), job.end()) == (wanted.mark(), wanted.end()), _told(job)
-        left = same and job.digest() == wanted.digest()
+        left = same and _left(job) == _left(wanted)
         job.close()  # not before: what the program does on its way out may be possible moves
     if not same:
         raise NondeterministicProgram(
@@ -120,6 +121,18 @@ def _places(job: Job, moves: Sequence[Move]) -> list[int]:
         usual.made(possible, found[-1])
         job.perform(move)
     return found
+
+
+def _left(job: Job) -> tuple[object, ...]:
+    """What PEs sent, and what is in their blocks: all of a heap would be a gigabyte, most of it never touched."""
+    sent = [(key, each.kind, each.at, each.word_update, each.data) for key, each in job.machine.known.items()]
+    pes = [(task.pe, task.process.current or task.process.ended) for task in job.tasks.values()]
+    blocks = [
+        (block.offset, job.machine.memory.read(Place(number, block.offset, block.offset + block.nbytes)))
+        for number, pe in pes if pe is not None
+        for block in pe.heap.allocations()
+    ]  # fmt: skip
+    return sent, blocks
 
 
 @contextlib.contextmanager
