@@ -15,6 +15,7 @@ from shmem.check.report import Report
 from shmem.delivery.profiles import varied
 from shmem.errors import ReplayMismatch
 
+from . import planted_requests as planted_requests  # registers some
 from .planted import PLANTED
 
 if sys.version_info >= (3, 11):
