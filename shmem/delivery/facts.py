@@ -156,7 +156,7 @@ def _write(machine: Machine, place: Place, data: bytes) -> Touch:
 
 
 # Which events a gate of a stage holds back, besides those that follow from them.
-_GATED = {Stage.PLACED: (Act.FETCH, Act.PLACE), Stage.ANSWERED: (Act.LAND,)}
+_GATED = {Stage.PLACED: (Act.FETCH, Act.PLACE, Act.WORD), Stage.ANSWERED: (Act.LAND,)}
 
 
 def gated(act: Act, stage: Stage) -> bool:

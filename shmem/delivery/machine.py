@@ -204,6 +204,9 @@ class Machine:
                 return False
         return True
 
+    def _may_place(self, request: Request) -> bool:
+        return self._open(request, Stage.SOURCE) and self._open(request, Stage.PLACED)
+
     def _next(self, request: Request) -> Iterator[Event]:
         key = request.key
         if request.ring and (special := self.queue_pairs[request.queue].special(request)) is not None:
@@ -222,7 +225,7 @@ class Machine:
             return
         if request.repeats:
             yield from self._second(request)
-        if request.placed != request.full and self._open(request, Stage.SOURCE) and self._open(request, Stage.PLACED):
+        if request.placed != request.full and self._may_place(request):
             if not request.fetched:
                 if not self._busy(request.at):
                     yield Event(key, Act.FETCH, 0)
@@ -232,7 +235,7 @@ class Machine:
                     yield Event(key, Act.PLACE, i)
                     if request.ascending:
                         break
-        elif request.placed == request.full and not request.worded:
+        elif request.placed == request.full and not request.worded and self._may_place(request):
             yield Event(key, Act.WORD, 0)
         if request.result is not None and self._open(request, Stage.ANSWERED):
             for i in range(len(request.units)):
