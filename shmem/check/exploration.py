@@ -117,9 +117,13 @@ def _source(program: Callable[..., Any]) -> str:
 
 
 def _spelled(profile: Profile) -> list[tuple[str, object]]:
-    """A profile in the same words in every process: sets have another order in each."""
-    values = sorted(asdict(profile).items())
+    """A profile in the same words in every process: sets have another order in each. What is off is left out, so that
+    tokens outlive new fields."""
+    values = sorted((name, value) for name, value in asdict(profile).items() if profile.stripes > 1 or name not in _OFF)
     return [(name, sorted(value) if isinstance(value, frozenset) else value) for name, value in values]
+
+
+_OFF = ("stripes", "stripe_bytes")
 
 
 class _Exploration:

@@ -60,6 +60,11 @@ class Profile:
     on_error: str = "error"
     self_send: bool = True
     stores: str = "coherent"  # own stores to symmetric memory, as others see them: at once | any time later | in order
+    # Puts of contexts that reach beyond one aligned piece of `stripe_bytes` are cut there, and the pieces travel on so
+    # many queue pairs in turn; all else goes on the first. Between queue pairs nothing is ordered, so even where one
+    # keeps its order a later flag may pass data; fence, quiet and the signal of a put_signal wait for all pieces.
+    stripes: int = 1
+    stripe_bytes: int = 4096  # a power of two, not below `unit`
 
     def __post_init__(self) -> None:
         if not 1 <= self.unit <= UNIT_MAX or self.unit & (self.unit - 1):
@@ -67,6 +72,12 @@ class Profile:
         for name, values in CHOICES.items():
             if getattr(self, name) not in values:
                 raise ArgumentError(f"profile {self.name}: {name}={getattr(self, name)!r}: use one of {values}")
+        if self.stripes < 1:
+            raise ArgumentError(f"profile {self.name}: stripes={self.stripes}: at least 1")
+        if self.stripe_bytes < self.unit or self.stripe_bytes & (self.stripe_bytes - 1):
+            raise ArgumentError(
+                f"profile {self.name}: stripe_bytes={self.stripe_bytes} is no power of two from unit={self.unit} up"
+            )
         if not self.fence_flag <= FENCED:
             raise ArgumentError(f"profile {self.name}: fence_flag={set(self.fence_flag)} goes beyond {set(FENCED)}")
 

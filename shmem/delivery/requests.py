@@ -120,6 +120,8 @@ class Request:
     bad: str = ""  # the status it is bound to fail with
     ring: bool = False  # it is on a queue pair: retired by a completion
     signaled: bool = True
+    stripe: int = 0  # which of the queue pairs that carry its queue
+    put: Key | None = None  # of the first piece, where a put is carried in pieces
     ascending: bool = False
     repeats: bool = False  # each of its units is placed twice
     split: bool = False  # an atomic against other atomics only: a plain store may come between its read and its write

@@ -65,11 +65,17 @@ class Rules:
         return [_IN_EFFECT] if (overlap and both_local) or (first.fenced and same_memory) else []
 
     def _on_queue(self, first: Request, second: Request) -> list[Rule]:
+        found = self._on_queue_pair(first, second) if first.stripe == second.stripe else []
+        if first.fenced and first.kind in EFFECTS and second.kind in EFFECTS:
+            found.append(_IN_EFFECT)
+        if second.word is not None and second.put is not None and first.put == second.put:
+            found.append(_IN_EFFECT)
+        return found
+
+    def _on_queue_pair(self, first: Request, second: Request) -> list[Rule]:
         found = []
         if rule := self._same.get((first.kind, second.kind)):
             found.append(rule)
-        if first.fenced and first.kind in EFFECTS and second.kind in EFFECTS:
-            found.append(_IN_EFFECT)
         if first.needs_receive:
             found.append((Stage.ACCEPTED, Stage.SOURCE))
         if second.fence:

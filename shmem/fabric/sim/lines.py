@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...delivery.facts import Touch, Undone
-from ...delivery.requests import Kind, Place
+from ...delivery.requests import Place
 from ...framing import cut_of, flag_places, flagged_cells, pack_lines, payload_of, piece_cells, read_lines
 from ...layout import CELL, Layout, Reader, by_address
 from ..interface import Status
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from .records import Fields
 
 
-def put(fabric: SimFabric, q: int, op: Fields, post: Callable[..., Any]) -> None:
+def put(fabric: SimFabric, q: int, op: Fields, write: Callable[..., Any]) -> None:
     """Posts the lines of a payload, which is read at once."""
     layout = by_address(op.aux)
     payload = np.frombuffer(fabric.heap.read(op.src, op.n), np.uint8)
@@ -33,7 +33,7 @@ def put(fabric: SimFabric, q: int, op: Fields, post: Callable[..., Any]) -> None
     apart = layout.step > layout.line
     for first in range(0, span, layout.step if apart else max(span, 1)):
         data = image[first : first + layout.line if apart else span].tobytes()
-        post(fabric, q, Kind.WRITE, op.pe, (op.dst + first, op.dst + first + len(data)), data=data)
+        write(fabric, q, op.pe, (op.dst + first, op.dst + first + len(data)), data=data)
 
 
 def poll(fabric: SimFabric, op: Fields, timeout_s: float) -> Status:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ...delivery.requests import Kind, Place, Request, Stage, Update
+from ...delivery.requests import Kind, Place, Request, Stage, Update, units_of
 from ...enums import SIGNAL
 from ...memory import caller
 from ...records import CONDITION, NBI, Amo, Op
@@ -84,6 +84,28 @@ def post(
     return request
 
 
+def write(
+    fabric: SimFabric, q: int, pe: int, at: tuple[int, int], *,
+    source: int | None = None, data: bytes = b"", word: Place | None = None, word_update: Update | None = None,
+) -> None:  # fmt: skip
+    """Puts a WRITE in flight, in pieces where the profile stripes it: of `data`, or of what is at an address later.
+    word: a flag that follows the data; where they are in pieces a request of its own, on the first queue pair."""
+    profile = fabric.profile
+    cuts = units_of(*at, profile.stripe_bytes) if profile.stripes > 1 else (at,)
+    more: dict[str, Any] = {"word": word, "word_update": word_update}
+    if len(cuts) <= 1:
+        post(fabric, q, Kind.WRITE, pe, at, source=source, data=data, **more)
+        return
+    first = None
+    for i, (lo, hi) in enumerate(cuts):
+        done = lo - at[0]
+        late = {"source": source + done} if source is not None else {"data": data[done : hi - at[0]]}
+        piece = post(fabric, q, Kind.WRITE, pe, (lo, hi), stripe=i % profile.stripes, put=first, **late)
+        first = piece.put = first or piece.key
+    if word is not None:
+        post(fabric, q, Kind.WRITE, pe, (at[1], at[1]), put=first, **more)
+
+
 def _until(fabric: SimFabric, request: Request, stage: Stage, what: str) -> None:
     """Waits until a request is at a stage."""
     if not request.reached(stage):
@@ -97,7 +119,7 @@ def _write(fabric: SimFabric, q: int, op: Fields, dst: int, src: int, nbytes: in
         more["source"] = src
     else:
         more["data"] = fabric.heap.read(src, nbytes)
-    post(fabric, q, Kind.WRITE, op.pe, (dst, dst + nbytes), **more)
+    write(fabric, q, op.pe, (dst, dst + nbytes), **more)
 
 
 def settle_target(fabric: SimFabric, q: int, op: Fields) -> None:
@@ -196,7 +218,7 @@ def _nop(fabric: SimFabric, q: int, op: Fields, timeout_s: float) -> None:
 
 
 def _put_lines(fabric: SimFabric, q: int, op: Fields, timeout_s: float) -> None:
-    lines.put(fabric, q, op, post)
+    lines.put(fabric, q, op, write)
     settle_target(fabric, q, op)
 
 
