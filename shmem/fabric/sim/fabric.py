@@ -424,6 +424,7 @@ class SimFabric:
     def team(self, members: Members) -> None:
         """Notes who the members of a slot are."""
         self.teams[members.slot] = members.pes
+        self._meeting(members).entered.pop(self.me, None)  # counts of an earlier team of that slot
         self.job.notes.pop((self.me, members.slot), None)
 
     def show(self, slot: int, value: int) -> None:
