@@ -1,7 +1,7 @@
 """Checking programs: the explorer and its strategies, the litmus language, reports of failures.
 
-    from shmem.check import explore
-    report = explore(program, n_pes=2, profile="udma")
+from shmem.check import explore
+report = explore(program, n_pes=2, profile="udma")
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ from typing import Any
 
 from .. import config
 from ..delivery.facts import Move
+from ..delivery.model import Model, model
 from ..delivery.profiles import Profile
 from ..delivery.profiles import profile as profile_named
 from ..errors import ArgumentError
@@ -70,8 +71,9 @@ def _trace(program: Program, report: Report, choices: Sequence[int], path: str |
 
 
 def prepare(
-    program: Callable[..., Any], n_pes: int, profile: str | Profile | None, args: Sequence[Any], max_polls: int = 3
-) -> Program:
+    program: Callable[..., Any], n_pes: int, profile: str | Profile | None, args: Sequence[Any], max_polls: int = 3, *,
+    clock: str | Model | None = None, ties: int | None = None,
+) -> Program:  # fmt: skip
     """A program as `sim` runs it. Raises ArgumentError."""
     if not callable(program):
         raise ArgumentError(f"{program!r} is no function")
@@ -84,7 +86,9 @@ def prepare(
     call = call_of(program, args)
     around = Surroundings(program, n_pes)
     identity = tokens.digest(_source(program), n_pes, _spelled(chosen), args, max_polls)
-    return Program(lambda pe: call(around.function(pe), pe), n_pes, chosen, settings, max_polls, identity, around)
+    timed = None if clock is None else model(clock)
+    body = lambda pe: call(around.function(pe), pe)  # noqa: E731
+    return Program(body, n_pes, chosen, settings, max_polls, identity, around, timed, ties)
 
 
 def call_of(program: Callable[..., Any], args: Sequence[Any]) -> Callable[[Callable[..., Any], int], Any]:

@@ -23,6 +23,7 @@ from typing import Any
 
 from .. import failure
 from ..config import Settings
+from ..delivery.model import model
 from ..delivery.profiles import profile as profile_named
 from ..errors import ArgumentError
 from ..fabric.sim import Job, Program, name_of
@@ -30,19 +31,24 @@ from ..fabric.sim.fabric import JobExit
 from ..launch import TIMED_OUT, check_job
 from ..memory import OURS
 from .once import once, waiting
+from .timing import timing
 
 
-def run_main(n: int, argv: Sequence[str], settings: Settings, timeout: float | None = None) -> int:
+def run_main(
+    n: int, argv: Sequence[str], settings: Settings, timeout: float | None = None, clock: str | None = None
+) -> int:
     """Runs `["prog.py", ...]` or `["-m", "module", ...]` on n PEs under the profile and seed of the settings.
 
-    Returns the exit code of the job. timeout: seconds, after which this process ends with code 124.
+    Returns the exit code of the job. timeout: seconds, after which this process ends with code 124. clock: runs in
+    virtual time, and tells at a good end when each PE's program was over.
     Raises ArgumentError.
     """
     check_job(n, argv, timeout)
-    profile = profile_named(settings.profile)
+    profile, timed = profile_named(settings.profile), None if clock is None else model(clock)
     with _ends_after(timeout), _restored():
         main = _found(list(argv))
-        with once(Program(main.run, n, profile, settings, around=main), settings.seed) as job:
+        program = Program(main.run, n, profile, settings, around=main, clock=timed, ties=settings.seed)
+        with once(program, settings.seed) as job:
             return _end(job)
 
 
@@ -165,6 +171,9 @@ def _end(job: Job) -> int:
         _say("deadlock: nothing can happen any more, and not all PEs have ended")
         return 1
     sys.stderr.write("".join(job.leaks))
+    if job.clock is not None:
+        sys.stdout.flush()
+        _say(f"virtual time by the clock {job.clock.model.name}\n{timing(job)}")
     return 0
 
 

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from ..delivery.model import Model
 from ..delivery.profiles import Profile
 from ..errors import ArgumentError, ShmemTimeout
 from ..fabric.sim import Job, Program, name_of
@@ -22,12 +23,13 @@ from .surroundings import live
 
 
 def results(
-    program: Callable[..., Any], n_pes: int, profile: str | Profile | None = None, seed: int | None = None
-) -> list[Any]:
+    program: Callable[..., Any], n_pes: int, profile: str | Profile | None = None, seed: int | None = None,
+    clock: str | Model | None = None,
+) -> list[Any]:  # fmt: skip
     """Runs a program once; what its PEs returned. Raises what a PE raised, ShmemTimeout for a deadlock."""
     if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int)):
         raise ArgumentError(f"seed={seed!r}: a whole number, or None for the usual order")
-    with once(prepare(program, n_pes, profile, ()), seed) as job:
+    with once(prepare(program, n_pes, profile, (), clock=clock, ties=seed), seed) as job:
         raise_failure(job)
         return [job.tasks[pe].result for pe in range(n_pes)]
 
@@ -39,7 +41,10 @@ def once(program: Program, seed: int | None) -> Iterator[Job]:
     with live(program):
         job = Job(program)
         try:
-            run(job, choose, sys.maxsize, stop=lambda: job.failure)
+            if job.clock is not None:
+                job.clock.run()
+            else:
+                run(job, choose, sys.maxsize, stop=lambda: job.failure)
             yield job
         finally:
             job.close()

@@ -41,6 +41,10 @@ def run(
     seed: Annotated[
         str | None, typer.Option(metavar="N", help="On sim: draws who goes on and what arrives, SHMEMU_SEED.")
     ] = None,
+    clock: Annotated[
+        str | None,
+        typer.Option(metavar="NAME | FILE.toml", help="On sim: virtual time by a model of what communication costs."),
+    ] = None,
 ) -> None:
     """Run a Python program on several PEs: processes, or, on the fabric sim, tasks of this one."""
     from shmem import config
@@ -55,9 +59,9 @@ def run(
         from shmem.check.main_program import run_main
 
         config.read()  # warns
-        raise typer.Exit(run_main(pes, program or [], settings, timeout))
-    if profile is not None or seed is not None:
-        raise ArgumentError(f"--profile and --seed are for --fabric sim: {settings.fabric} knows neither")
+        raise typer.Exit(run_main(pes, program or [], settings, timeout, clock))
+    if profile is not None or seed is not None or clock is not None:
+        raise ArgumentError(f"--profile, --seed and --clock are for --fabric sim: {settings.fabric} knows none")
     from shmem.launch import run_job
 
     raise typer.Exit(run_job(pes, program or [], survive=survive, timeout=timeout, env=given, mpi=mpi))

@@ -16,29 +16,11 @@ from .completions import COUNTER, Completion, ReceiveQueue, Ring
 from .memory import Memory
 from .profiles import Profile
 from .queues import QueueState
-from .requests import Act, Event, Key, Kind, Place, Request, Stage, Update, units_of
+from .requests import Act, Event, Key, Kind, Place, Request, Stage, units_of, updated
 from .tables import Rules
 from .views import Views
 
 OK = "ok"
-
-
-_APPLY: dict[str, Callable[[int, int, int], int]] = {
-    "set": lambda old, new, cond: new,
-    "swap": lambda old, new, cond: new,
-    "add": lambda old, new, cond: old + new,
-    "fetch": lambda old, new, cond: old,
-    "compare_swap": lambda old, new, cond: new if old == cond else old,
-    "and": lambda old, new, cond: old & new,
-    "or": lambda old, new, cond: old | new,
-    "xor": lambda old, new, cond: old ^ new,
-}
-
-
-def updated(old: bytes, update: Update) -> bytes:
-    """A word after an atomic on it."""
-    value = _APPLY[update.op](int.from_bytes(old, "little"), update.value, update.cond)
-    return (value % (1 << 8 * update.width)).to_bytes(update.width, "little")
 
 
 def _overlay(data: bytearray, place: Place, request: Request) -> None:
@@ -91,8 +73,8 @@ class Machine:
             data = bytearray(self.views.read(place))
         else:
             data = bytearray(self.memory.read(place))
-        for request in self.flight.values():
-            if request.pe == pe and request.target == place.space and self._forwards(request):
+        for request in self.of(pe):
+            if request.target == place.space and self._forwards(request):
                 _overlay(data, place, request)
         return bytes(data)
 
@@ -146,8 +128,7 @@ class Machine:
         request.repeats = profile.repeat and request.kind is Kind.WRITE
         request.gates = tuple(
             (other.key, stage, mine)
-            for other in self.flight.values()
-            if other.pe == request.pe
+            for other in self.before(request)
             for stage, mine in self.rules.between(other, request)
             if not other.reached(stage)
         )
@@ -159,22 +140,31 @@ class Machine:
         self.flight[request.key] = self.known[request.key] = request
         self._end(request)
 
+    def before(self, request: Request) -> Iterable[Request]:
+        """What is in flight that a new request may have to wait for."""
+        return self.of(request.pe)
+
+    def of(self, pe: int) -> Iterable[Request]:
+        """What a PE has in flight, in the order posted."""
+        return (each for each in self.flight.values() if each.pe == pe)
+
     def pending(self, pe: int, queue: Hashable | None, target: int | None = None) -> list[Request]:
+        """What `unfinished` gives."""
+        return list(self.unfinished(pe, queue, target))
+
+    def unfinished(self, pe: int, queue: Hashable | None, target: int | None = None) -> Iterator[Request]:
         """What `quiet` on a queue (of the requests to `target`) waits for: what has not had its whole effect, own
         stores included. Where fences miss the queues, a quiet of all targets waits for stores only."""
         missed = self.profile.engine_scoped and target is None
-        return [
-            each
-            for each in self.flight.values()
-            if each.pe == pe
-            and not each.reached(Stage.ANSWERED)
-            and (each.kind is Kind.STORE or (not missed and each.queue == queue and target in (None, each.target)))
-        ]
+        for each in self.of(pe):
+            mine = not missed and each.queue == queue and target in (None, each.target)
+            if (mine or each.kind is Kind.STORE) and not each.reached(Stage.ANSWERED):
+                yield each
 
     def fence(self, pe: int, queue: Hashable) -> None:
         """`shmem.fence`: what was posted on a context takes effect before what is posted from now on."""
-        for request in self.flight.values():
-            if request.pe == pe and (request.kind is Kind.STORE or request.queue == queue):
+        for request in self.of(pe):
+            if request.kind is Kind.STORE or request.queue == queue:
                 request.fenced = request.fenced or not self.profile.engine_scoped or request.kind is Kind.STORE
 
     # ---- what the network does ----

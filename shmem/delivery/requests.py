@@ -7,7 +7,7 @@ must is that of `tables`.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from copy import copy
 from dataclasses import dataclass
 from enum import IntEnum
@@ -85,6 +85,24 @@ class Update(NamedTuple):
     width: int
 
 
+_APPLY: dict[str, Callable[[int, int, int], int]] = {
+    "set": lambda old, new, cond: new,
+    "swap": lambda old, new, cond: new,
+    "add": lambda old, new, cond: old + new,
+    "fetch": lambda old, new, cond: old,
+    "compare_swap": lambda old, new, cond: new if old == cond else old,
+    "and": lambda old, new, cond: old & new,
+    "or": lambda old, new, cond: old | new,
+    "xor": lambda old, new, cond: old ^ new,
+}
+
+
+def updated(old: bytes, update: Update) -> bytes:
+    """A word after an atomic on it."""
+    value = _APPLY[update.op](int.from_bytes(old, "little"), update.value, update.cond)
+    return (value % (1 << 8 * update.width)).to_bytes(update.width, "little")
+
+
 class Order(IntEnum):
     """URMA's placement order flags."""
 
@@ -138,6 +156,7 @@ class Request:
     told: bool = True
     receive: int | None = None  # the number of the receive that it has taken
     retired: bool = True
+    acked: bool = True  # where there is time: its acknowledgement, or answer, has come back
     fenced: bool = False  # its context has had a fence since
 
     @property
@@ -173,7 +192,9 @@ class Request:
             return self.accepted and self.placed == self.full and self.worded
         if stage is Stage.ANSWERED:
             answered = self.result is None or self.landed == self.full
-            return self.reached(Stage.PLACED) and answered and (not self.repeats or self.again == self.full)
+            return (
+                self.acked and self.reached(Stage.PLACED) and answered and (not self.repeats or self.again == self.full)
+            )
         return self.retired
 
     def events(self, stage: Stage) -> list[Event]:

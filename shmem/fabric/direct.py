@@ -331,6 +331,13 @@ class DirectFabric:
         """What the exit handler prints if the program ends well."""
         self.lib.sm_exit_say(text.encode())
 
+    def now(self) -> float:
+        """Time of this machine."""
+        return time.perf_counter()
+
+    def compute(self, seconds: float) -> None:
+        """What a program does takes its time by itself."""
+
     def spin(self) -> None:
         """Sleeps for a moment."""
         time.sleep(SPIN_S)

@@ -237,6 +237,12 @@ class Fabric(Protocol):
     def counts(self) -> dict[str, int]:
         """Since init, of this PE: what it took to wait; see there."""
 
+    def now(self) -> float:
+        """Seconds, by the clock of `caps.clock`."""
+
+    def compute(self, seconds: float) -> None:
+        """The program is busy for so long: virtual clocks go on."""
+
     def spin(self) -> None:
         """One turn of a program's own polling loop."""
 

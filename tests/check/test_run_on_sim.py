@@ -206,7 +206,10 @@ def test_a_module_a_package_and_a_folder(
         (["-n", "2", "--mpi", "mpich", "-m", "this"], "--survive and --mpi are about processes"),
         (["-n", "2", "--profile", "nfs", "-m", "this"], "no profile 'nfs'"),
         (["-n", "2", "--seed", "-1", "-m", "this"], "SHMEMU_SEED=-1"),
-        (["-n", "2", "--fabric", "direct", "--seed", "1", "-m", "this"], "--profile and --seed are for --fabric sim"),
+        (
+            ["-n", "2", "--fabric", "direct", "--seed", "1", "-m", "this"],
+            "--profile, --seed and --clock are for --fabric sim",
+        ),
     ],
 )
 def test_wrong_use_is_a_sentence(words: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import shmem
-from shmem.check.explore import explore
+from shmem.check import explore
 from shmem.delivery.profiles import varied
 
 

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 import shmem
-from shmem.check.explore import explore
-from shmem.delivery.machine import Machine, Memory
+from shmem.check import explore
+from shmem.delivery.machine import Machine
+from shmem.delivery.memory import Memory
 from shmem.delivery.profiles import Profile, varied
 from shmem.delivery.requests import Kind, Place, Request
 from shmem.errors import ArgumentError

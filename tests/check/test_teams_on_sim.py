@@ -26,7 +26,8 @@ def successors(later: tuple[int, ...]) -> list[int]:
 
 
 @pytest.mark.parametrize("later", [(0, 3), (0, 3, 1), (0, 1, 2, 3), (0,)])
-def test_a_team_does_not_count_the_barriers_of_the_one_before_it(later: tuple[int, ...]) -> None:
-    found = shmem.run(lambda: successors(later), N)
+@pytest.mark.parametrize("clock", [None, "cluster"])
+def test_a_team_does_not_count_the_barriers_of_the_one_before_it(later: tuple[int, ...], clock: str | None) -> None:
+    found = shmem.run(lambda: successors(later), N, clock=clock)
     teams = (FIRST, later, FIRST)
     assert found == [[pes.index(pe) for pes in teams if pe in pes for _ in range(3)] for pe in range(N)]

@@ -44,6 +44,7 @@ class SimExecutor:
 
     def launch(self, q: int, ops: Records, timeout_s: float) -> SimJob:
         """Adds a job."""
+        self.fabric.in_time()
         job = SimJob(self, len(self.jobs), q, ops)
         self.jobs.append(job)
         self.fabric.job.give(("launched", self.key, job.number))
@@ -51,6 +52,7 @@ class SimExecutor:
 
     def close(self) -> None:
         """No job is begun any more; the one that runs goes on."""
+        self.fabric.in_time()
         self.closed = True
         self.fabric.job.give(("launched", self.key, len(self.jobs)))
 
@@ -74,6 +76,7 @@ class SimExecutor:
             else:
                 job.status, job.at = self.fabric.submit(job.q, job.ops, timeout_s=1.0)
                 broken = job.status is not Status.OK
+            self.fabric.in_time()
             job.done = True
             self.fabric.job.give(("done", self.key, number))
             number += 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 import operator
+from bisect import insort
 from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ import numpy.typing as npt
 from ... import bootstrap, runtime
 from ...delivery.facts import Touch, Undone, acquires, completed, could_acquire, stores, without
 from ...delivery.requests import Event, Kind, Place, Stage
+from ...delivery.tables import EFFECTS
 from ...enums import CMP
 from ...errors import ContextError
 from ...heap import POISON
@@ -104,7 +106,10 @@ class SimFabric:
         """Memory of the model, and a buffer of poison behind which it hides."""
         self.heap = SimHeap(self, nbytes)
         self.machine.memory.spaces[self.me] = mmap.mmap(-1, nbytes)  # zero, and not touched
+        if (before := self.job.heaps.get(self.me)) is not None:
+            self.job.by_address.remove((before.base, self.me))
         self.job.heaps[self.me] = self.heap
+        insort(self.job.by_address, (self.heap.base, self.me))
         return self.heap
 
     def start(self, settings: object, in_job: bool) -> None:
@@ -218,6 +223,12 @@ class SimFabric:
             touches = (Touch(Place(("queue", self.me, q), 0, 1), True),)
             self.do(Step(what, lambda: None, touches=lambda: touches))
 
+    def in_time(self) -> None:
+        """Where there is time: the task rests until it has come to its own. From here on other tasks of its PE may see
+        what it does, before its next step."""
+        if self.job.clock is not None:
+            self.job.do(Step("its time", lambda: None))
+
     def post_name(self, q: int) -> tuple[object, ...]:
         """The queue of the delivery machine that a context is."""
         return ("ctx", self.me, q)
@@ -281,6 +292,8 @@ class SimFabric:
         self.machine.fence(self.me, self.post_name(q))
         if q == 0 and self._engine is not None:
             self._engine.fence()
+        if self.job.clock is not None and self.job.clock.network.fence_waits:
+            self.settle(q, Stage.ANSWERED, kinds=EFFECTS, what="fence")
 
     def nic(self) -> SimEngine:
         """The adapter of this PE."""
@@ -315,7 +328,7 @@ class SimFabric:
         def left() -> bool:
             return any(
                 each.kind in kinds and not each.reached(stage)
-                for each in self.machine.pending(self.me, name, target)
+                for each in self.machine.unfinished(self.me, name, target)
             )  # fmt: skip
 
         def ready() -> bool:
@@ -327,15 +340,15 @@ class SimFabric:
             def needs() -> list[Event]:
                 return completed(self.machine, self.me, name, target, stage, kinds)
 
-            self.do(Step(what, lambda: None, ready, lambda: looks if self.crowded else (), needs))
-        if stage is Stage.ANSWERED:
+            self.do(Step(what, lambda: None, ready, lambda: looks if self.crowded else (), needs, takes=True))
+        if stage is Stage.ANSWERED and Kind.READ in kinds:
             self.heap.hand_out(lambda each: each.queue == name and target in (None, each.target))
 
     def _own_stores(self, what: str) -> None:
         """Waits until the own stores are seen by all."""
 
-        def left() -> list[Any]:
-            return [each for each in self.machine.pending(self.me, None) if each.kind is Kind.STORE]
+        def left() -> bool:
+            return any(each.kind is Kind.STORE for each in self.machine.unfinished(self.me, None))
 
         if self.crowded or left():
 
@@ -370,7 +383,8 @@ class SimFabric:
         def could(undone: Undone) -> bool:
             return first(undone) >= 0
 
-        which = self.do(Step("wait", lambda: first([]), lambda: could([]), lambda: touches, could=could))
+        step = Step("wait", lambda: first([]), lambda: could([]), lambda: touches, could=could, takes=True)
+        which = self.do(step)
         self.acquire()
         return Status.OK, which
 
@@ -394,13 +408,20 @@ class SimFabric:
         meeting.entered[self.me] = mine
         meeting.calls[self.me, mine] = call
         self.job.give(("arrived", team, self.me, mine))
+        clock = self.job.clock
+        if clock is not None and len(members.pes) > 1:
+            clock.arrive(team, mine, members)
 
         def ready() -> bool:
+            if clock is not None:
+                return clock.past(team, mine)
             return all(meeting.entered.get(pe, 0) >= mine for pe in members.pes)
 
+        def needs() -> list[object]:
+            return [("arrived", team, pe, mine) for pe in members.pes]
+
         if len(members.pes) > 1:
-            needs = [("arrived", team, pe, mine) for pe in members.pes]
-            self.do(Step("barrier", lambda: None, ready, needs=lambda: needs))
+            self.do(Step("barrier", lambda: None, ready, needs=needs))
         self.acquire()
         calls = {meeting.calls[pe, mine] for pe in members.pes} - {0}
         return Status.MISMATCH if len(calls) > 1 or REFUSED in calls else Status.OK
@@ -425,6 +446,8 @@ class SimFabric:
         """Notes who the members of a slot are."""
         self.teams[members.slot] = members.pes
         self._meeting(members).entered.pop(self.me, None)  # counts of an earlier team of that slot
+        if self.job.clock is not None:
+            self.job.clock.begins((members.slot, members.pes[0]))
         self.job.notes.pop((self.me, members.slot), None)
 
     def show(self, slot: int, value: int) -> None:
@@ -434,6 +457,15 @@ class SimFabric:
     def shown(self, pe: int, slot: int) -> int:
         """That word of another PE; a barrier lies between."""
         return self.job.notes.get((pe, slot), 0)
+
+    def now(self) -> float:
+        """The clock of the task, in seconds; 0.0 where there is no time."""
+        return 0.0 if self.job.clock is None else self.job.clock.mine * 1e-6
+
+    def compute(self, seconds: float) -> None:
+        """The task is busy."""
+        if self.job.clock is not None:
+            self.job.clock.spend(seconds * 1e6)
 
     def spin(self) -> None:
         """Waits until a byte that this task has looked at since its last call changes."""

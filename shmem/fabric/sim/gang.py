@@ -40,10 +40,12 @@ class SimGang:
         needs = [("started", self._name)]
         self._fabric.do(Step("start", lambda: None, needs=lambda: needs))
         self._work(i)
+        self._fabric.in_time()
         self._fabric.job.give(("ended", self._name, i))
 
     def meet(self, limit_s: float) -> Status:
         """Arrives, and waits for the others of this round."""
+        self._fabric.in_time()
         number, self._met = self._met, self._met + 1
         self._fabric.job.give(("met", self._name, number))
         first = number // self._n * self._n
@@ -57,5 +59,6 @@ class SimGang:
 
     def abort(self) -> None:
         """A worker has failed."""
+        self._fabric.in_time()
         self._broken = True
         self._fabric.job.give(("met", self._name, -1))

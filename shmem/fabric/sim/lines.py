@@ -101,5 +101,5 @@ class _Reader:
 
         touches = tuple(Touch(place, False) for _, place in places)
         what = f"flag {self.flag} in line {i} of {layout.name}"
-        step = Step(what, lambda: line([]), lambda: could([]), lambda: touches, could=could)
+        step = Step(what, lambda: line([]), lambda: could([]), lambda: touches, could=could, takes=True)
         return self.fabric.do(step)  # type: ignore[no-any-return]

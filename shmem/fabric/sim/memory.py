@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import mmap
+from bisect import bisect_right
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -94,9 +95,10 @@ class SimHeap:
 
     def find(self, address: int, nbytes: int) -> Place | None:
         """The symmetric memory at an address, None where it is private."""
-        for pe, heap in self._fabric.job.heaps.items():
-            if heap.base <= address and address + nbytes <= heap.base + heap.nbytes:
-                return Place(pe, address - heap.base, address - heap.base + nbytes)
+        heaps = self._fabric.job.by_address
+        base, pe = heaps[bisect_right(heaps, (address, self._fabric.n)) - 1]
+        if base <= address and address + nbytes <= base + self._fabric.job.heaps[pe].nbytes:
+            return Place(pe, address - base, address - base + nbytes)
         return None
 
     def load(self, ranges: Sequence[tuple[int, int]]) -> bytes:
@@ -212,12 +214,16 @@ class SimHeap:
         for late in over:
             self._release(late)
 
+    def _to_be_read(self, late: Late) -> bool:
+        request = None if late.key is None else self._fabric.machine.known.get(late.key)
+        return request is not None and not request.read
+
     def follow(self) -> None:
         """Sources that the program has changed since it last did anything: from here on requests may read them so."""
         if self._raw:
             self._check_raw()
         machine = self._fabric.machine
-        self._sources = [late for late in self._sources if late.key is not None and not machine.known[late.key].read]
+        self._sources = [late for late in self._sources if self._to_be_read(late)]
         for late in self._sources:
             now = ctypes.string_at(late.address, late.place.hi - late.place.lo)
             if now != machine.memory.read(late.place):

@@ -237,6 +237,7 @@ class SimEngine:
     def ring(self, pair: Hashable) -> None:
         """A doorbell."""
         self._fabric.take_turn(pair, "doorbell")
+        self._fabric.in_time()
         for made in self._state(pair).ring(self._machine.flight):
             self._fabric.job.give(made)
 
@@ -332,7 +333,7 @@ class SimEngine:
 
         if timeout_s <= 0 and not ready():
             return Status.TIMEOUT, []
-        self._fabric.do(Step("a wait for completions", lambda: None, ready, touches, needs))
+        self._fabric.do(Step("a wait for completions", lambda: None, ready, touches, needs, takes=True))
         return Status.OK, self._take(cq, entries())
 
     def entries(self, cq: Hashable) -> tuple[list[Told], int]:

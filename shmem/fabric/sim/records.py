@@ -78,7 +78,8 @@ def post(
         more["result"] = fabric.heap.result(key, result, nbytes)
     request = Request(key, kind, fabric.post_name(q), pe, Place(pe, *at), (), **more)
     fabric.machine.post(request)
-    fabric.job.lines[key] = caller()
+    if fabric.job.clock is None:
+        fabric.job.lines[key] = caller()  # for the story of a failure
     if not request.keep:  # what waits for its answer is over when the call returns
         fabric.count(q)
     return request
@@ -110,7 +111,7 @@ def _until(fabric: SimFabric, request: Request, stage: Stage, what: str) -> None
     """Waits until a request is at a stage."""
     if not request.reached(stage):
         events = request.events(stage)
-        fabric.do(Step(what, lambda: None, lambda: request.reached(stage), needs=lambda: events))
+        fabric.do(Step(what, lambda: None, lambda: request.reached(stage), needs=lambda: events, takes=True))
 
 
 def _write(fabric: SimFabric, q: int, op: Fields, dst: int, src: int, nbytes: int, **more: Any) -> None:

@@ -26,9 +26,11 @@ from ...delivery.profiles import Profile
 from ...delivery.requests import FAULTS, Event, Key, Place
 from ...errors import NondeterministicProgram, StateError
 from ...memory import OURS, caller
+from .clock import Clock
 
 if TYPE_CHECKING:
     from ...config import Settings
+    from ...delivery.model import Model
 
 TaskKey = int | tuple[int, int]  # a PE, or one of its workers
 
@@ -53,6 +55,7 @@ class Step:
     needs: Callable[[], Sequence[object]] = _nothing  # what has made it ready, of what other moves gave
     could: Could | None = None  # of a wait for values: whether it is ready without some writes
     gives_up: bool = False  # it may happen as well where nothing else can
+    takes: bool = False  # to have waited for it costs time: see `delivery.model.Model.receive_us`
 
 
 @dataclass(eq=False)
@@ -70,6 +73,9 @@ class Task:
     told: int = 0  # a digest of everything it was told
     seen: dict[Place, bytes] = field(default_factory=dict)  # what it has loaded since it last spun
     polls: dict[tuple[str, Place], list[Any]] = field(default_factory=dict)  # by line: the value last seen, how often
+    clock: float = 0.0  # microseconds, where the job has a clock
+    waits: bool = False  # it has to, before the step that it is at
+    hears: set[object] = field(default_factory=set)  # for what its clock looks at it again
 
     @property
     def where(self) -> str:
@@ -102,6 +108,8 @@ class Program:
     max_polls: int = 3  # equal observations of a loop that does not spin, before it waits for a change
     identity: str = ""  # for tokens
     around: Around | None = None
+    clock: Model | None = None  # what comes next is what is due first
+    ties: int | None = None  # draws what of equal times comes first
 
 
 @dataclass
@@ -177,7 +185,8 @@ class Job:
 
     def __init__(self, program: Program) -> None:
         self.program = program
-        self.machine = Machine(program.profile, Memory())
+        self.clock = None if program.clock is None else Clock(self, program.clock, program.ties)
+        self.machine = Machine(program.profile, Memory()) if self.clock is None else self.clock.network.machine
         self.tasks: dict[TaskKey, Task] = {}
         self.meetings: dict[tuple[int, int], Meeting] = {}  # by slot and leader
         self.notes: dict[tuple[int, int], int] = {}  # what a PE shows in a slot
@@ -185,6 +194,7 @@ class Job:
         self.starts: dict[int, dict[str, object]] = {}  # arguments of init, by PE
         self.heaps: dict[int, Any] = {}  # by PE, once it has attached
         self.segments: dict[tuple[int, int], Any] = {}  # registered with adapters, by PE and key
+        self.by_address: list[tuple[int, int]] = []  # the first address of each, in order, with its PE
         self.lines: dict[Key, str] = {}  # of the program, that posted a request
         self.failed: list[Task] = []  # those that raised, in that order; the others go on
         self.running: Task | None = None
@@ -210,6 +220,8 @@ class Job:
             if error.code:
                 raise
             result = None  # the end of this PE, and a good one
+        if self.clock is not None:
+            self.clock.finish[pe] = self.clock.mine
         runtime.current()
         while runtime.initialized():
             runtime.finalize()
@@ -236,6 +248,8 @@ class Job:
 
         task = Task(key, pe, process, greenlet(life))
         self.tasks[key] = task
+        if self.running is not None:
+            task.clock = self.running.clock
         self._resume(task)
         return task
 
@@ -266,6 +280,8 @@ class Job:
         with self._as(task):
             step = task.thread.switch(value) if error is None else task.thread.throw(error)
         task.step = None if task.thread.dead else step
+        if self.clock is not None:
+            self.clock.rests(task)
         if isinstance(task.error, KeyboardInterrupt):
             raise task.error
         if task.error is not None and task not in self.failed:
@@ -282,7 +298,10 @@ class Job:
 
     def give(self, thing: object) -> None:
         """Notes what the running task has made possible."""
-        self._given.append(thing)
+        if self.clock is None:
+            self._given.append(thing)
+        elif self.running is not None:
+            self.clock.given(self.running)
 
     def close(self) -> None:
         """Ends all tasks, wherever they are."""
@@ -345,6 +364,13 @@ class Job:
         posted = len(self.machine.known)
         self._given = []
         self.last = move
+        self.make(task, step)
+        for key in islice(reversed(self.machine.known), len(self.machine.known) - posted):
+            self._given += [("posted", key), *([("rung", key)] if self.machine.known[key].rung else [])]
+        return tuple(self._given)
+
+    def make(self, task: Task, step: Step) -> None:
+        """Makes the step of a task, and lets it run on to its next one."""
         try:
             value = step.run()
         except BaseException as error:
@@ -353,9 +379,6 @@ class Job:
         else:
             task.told = hash((task.told, frozen(value)))
             self._resume(task, value)
-        for key in islice(reversed(self.machine.known), len(self.machine.known) - posted):
-            self._given += [("posted", key), *([("rung", key)] if self.machine.known[key].rung else [])]
-        return tuple(self._given)
 
     def _gone(self, move: Move) -> NondeterministicProgram:
         return NondeterministicProgram(f"a move of an earlier run, {move}, is not possible in the same run made again")
