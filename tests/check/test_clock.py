@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import shmem
+from shmem import nic
 from shmem.check.timing import Timing, simulate
 from shmem.delivery.model import Link, Model
 from shmem.delivery.profiles import NAMED
@@ -292,6 +293,58 @@ def test_workers_of_a_pe_run_at_the_same_time() -> None:
         shmem.workers(3, work)
 
     assert times(part, 1) == about(4)
+
+
+def queue_pair(target: Any) -> tuple[nic.QueuePair, nic.CompletionQueue, Any]:
+    """To PE 1, with the remote memory."""
+    remote = nic.import_segment(nic.register(target), 1)
+    cq = nic.CompletionQueue()
+    return nic.QueuePair(1, cq), cq, remote
+
+
+@pytest.mark.parametrize("looks", [False, True])
+@pytest.mark.parametrize("profile", ["rc_strict", "udma"])
+def test_a_work_request_leaves_at_its_doorbell_and_completes_when_it_is_acknowledged(looks: bool, profile: str) -> None:
+    def part(pe: Any) -> None:
+        me, box, _ = pe
+        source = shmem.zeros(100, np.uint8)
+        if me == 0:
+            qp, cq, remote = queue_pair(box)
+            start = us()
+            qp.post(nic.WorkRequest(nic.WRITE, local=source, remote=remote, doorbell=False))
+            shmem.compute(10e-6)
+            qp.doorbell()
+            if looks:
+                while not cq.poll():
+                    pass
+            else:
+                cq.wait()
+            assert us() - start == pytest.approx(o + 10 + S(100) + 2 * L + (0 if looks else r))
+        else:
+            nic.register(box)
+
+    measured(part, 2, profile=profile)
+
+
+@pytest.mark.parametrize("first", ["send", "receive"])
+def test_a_message_is_taken_when_both_it_and_a_receive_are_there(first: str) -> None:
+    posts = 50.0 if first == "send" else 0.0
+
+    def part(pe: Any) -> None:
+        me, box, _ = pe
+        cq = nic.CompletionQueue()
+        qp = nic.QueuePair(1 - me, cq, cq)
+        nic.register(box)
+        start = us()
+        if me == 0:
+            qp.post(nic.WorkRequest(nic.SEND, local=box[:64]))
+        else:
+            shmem.compute(posts * 1e-6)
+            qp.post_recv(box[64:128])
+            cq.wait()
+            assert us() - start == pytest.approx(max(posts, o + S(64) + L) + r)
+
+    measured(part, 2, profile="rc_strict")
 
 
 def test_the_same_seed_gives_the_same_times_and_others_other_orders() -> None:

@@ -48,6 +48,7 @@ def end_by_clock(test: Test, profile: Profile, body: Callable[..., Any], model: 
     job.__init__(program, test)  # type: ignore[misc]
     assert job.clock is not None
     job.clock.run()
+    assert not job.clock.network.unforeseen
     end = job.outcome()
     job.close()
     return end

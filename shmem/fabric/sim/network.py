@@ -62,6 +62,8 @@ class Network:
         self._queues: dict[int, dict[object, int]] = {}  # of a PE, numbered by their first use
         self._held: dict[Key, list[tuple[Again, Request]]] = {}  # until a request moves
         self._stuck: list[tuple[Again, Request]] = []  # until a doorbell rings, or a receive is posted
+        self._untold: dict[int, list[Request]] = {}  # of a PE: there, but the target is told after earlier ones
+        self.unforeseen = 0  # events that no time was given to
 
     def _posted(self, request: Request) -> None:
         if request.kind is Kind.STORE:
@@ -161,6 +163,15 @@ class Network:
         if request.word is not None:
             self.clock.wrote(request.word)
         if request.tells:
+            self._untold.setdefault(request.pe, []).append(request)
+        if request.pe in self._untold:
+            self._tell(request.pe)
+
+    def _tell(self, pe: int) -> None:
+        for request in self._untold.pop(pe):
+            self.machine.advance(request, (Act.RECEIVE,))
+            if not request.told:
+                self._untold.setdefault(pe, []).append(request)
             self.clock.look(request.target)
             if (taker := self.machine.takers.get(request.taker)) is not None:
                 self.clock.wrote(Place(taker.cq, 0, COUNTER))
@@ -208,6 +219,7 @@ class Network:
         """Nothing is due: makes what no time was given to happen; whether there was anything."""
         if (event := self.machine.left_over()) is None:
             return False
+        self.unforeseen += 1
         self.machine.fire(event)
         if (request := self.machine.known.get(event.key)) is not None:
             self._moved(request)
