@@ -70,6 +70,7 @@ bench: $(CORE)                  ## on an idle machine; results in out/
 	$(PY) benchmarks/rma.py $(ARGS)
 	$(PY) benchmarks/collectives.py $(ARGS)
 	$(PY) benchmarks/explorer.py $(ARGS)
+	$(PY) benchmarks/simulator.py $(ARGS)
 
 dist: $(ENV)                    ## dist/: an sdist and the wheel made from it
 	rm -rf dist

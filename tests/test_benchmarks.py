@@ -88,3 +88,11 @@ def test_the_explorer_and_the_search_by_hand_agree(tmp_path):
     assert [row["what"] for row in report["rows"]] == ["ours", "by hand"] * 2
     states = [int(row["case"].split()[-2]) for row in report["rows"] if row["what"] == "ours"]
     assert 0 < states[1] - states[0] <= 4 * 3 * 2 * 1.5  # two moves a word and epoch
+
+
+def test_virtual_time_gives_right_results_and_the_times_of_closed_forms(tmp_path):
+    output = run_quick("simulator", "--out", str(tmp_path))
+    assert "all results are right" in output
+    rows = json.loads((tmp_path / "simulator.json").read_text())["rows"]
+    assert {row["unit"] for row in rows} == {"events/s", "ms"}
+    assert all(row["what"] in ("ours", "usual order") for row in rows)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -23,7 +22,7 @@ class Timing:
     finish_us: list[float]  # when each returned
     traffic: Mapping[str, Traffic]  # by class of links
     events: int  # that the simulation went through
-    seconds: float  # of this machine, that it took for that
+    seconds: float  # of this machine, that it took for them, without what comes before and after
 
     @property
     def end_us(self) -> float:
@@ -57,15 +56,14 @@ def simulate(
     file. profile: a delivery profile, default `openshmem`. seed: draws what of equal times comes first. The same
     arguments give the same times. Raises as `shmem.run`.
     """
-    start = time.perf_counter()
     with once(prepare(program, n_pes, profile, args, clock=clock, ties=seed), None) as job:
         raise_failure(job)
-        return timing(job, time.perf_counter() - start)
+        return timing(job)
 
 
-def timing(job: Job, seconds: float = 0.0) -> Timing:
+def timing(job: Job) -> Timing:
     """What a job that has ended well in virtual time has taken."""
     clock, n = job.clock, job.program.n
     assert clock is not None
     results = [job.tasks[pe].result for pe in range(n)]
-    return Timing(results, [clock.finish[pe] for pe in range(n)], clock.network.traffic, clock.events, seconds)
+    return Timing(results, [clock.finish[pe] for pe in range(n)], clock.network.traffic, clock.events, clock.seconds)

@@ -11,6 +11,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from ...delivery.model import Model
@@ -39,6 +40,7 @@ class Clock:
     seed: int | None = None
     now: float = 0.0
     events: int = 0  # that have happened
+    seconds: float = 0.0  # of this machine, that they took
     finish: dict[int, float] = field(default_factory=dict)  # when the program of a PE returned
 
     def __post_init__(self) -> None:
@@ -58,14 +60,13 @@ class Clock:
 
     def run(self) -> None:
         """Lets time pass until all have ended, one has failed, or nothing can happen any more."""
-        heap = self._heap
-        while not self.job.failed:
+        heap, start = self._heap, perf_counter()
+        while not self.job.failed and (heap or self._rest()):
             if heap:
                 self.now, _, _, what, of = heappop(heap)
                 self.events += 1
                 what(of)
-            elif not self._rest():
-                return
+        self.seconds = perf_counter() - start
 
     # ---- tasks ----
 
