@@ -12,7 +12,7 @@ from copy import copy
 from dataclasses import dataclass
 from enum import IntEnum
 from itertools import accumulate, pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 Key = tuple[int, int]  # of a request: the PE that posted it, and which of its requests it is
 Space = Hashable  # a memory: the number of a PE for its symmetric heap, anything else for a private one
@@ -121,6 +121,7 @@ class Request:
     ring: bool = False  # it is on a queue pair: retired by a completion
     signaled: bool = True
     ascending: bool = False
+    call: Any = None  # the `tags.Call` that it is part of
     repeats: bool = False  # each of its units is placed twice
     split: bool = False  # an atomic against other atomics only: a plain store may come between its read and its write
     gates: tuple[tuple[Key, Stage, Stage], ...] = ()  # (other, its stage, my stage that must wait for it)

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from ... import bootstrap, runtime
 from ...delivery.facts import Touch, Undone, acquires, completed, could_acquire, stores, without
 from ...delivery.requests import Event, Kind, Place, Stage
+from ...delivery.tags import Call
 from ...enums import CMP
 from ...errors import ContextError
 from ...heap import POISON
@@ -82,10 +83,16 @@ class SimFabric:
 
     def __init__(self, job: Job, me: int) -> None:
         self.job, self.machine, self.profile = job, job.machine, job.program.profile
+        self.tags = job.tags
         self.me, self.n = me, job.program.n
         unit = self.profile.unit
         self.caps = Caps(
-            whole=unit, in_order=self.profile.program_order, wakes=True, clock="virtual", peer_stores=lambda pe: True
+            whole=unit,
+            in_order=self.profile.program_order,
+            wakes=True,
+            clock="virtual",
+            peer_stores=lambda pe: True,
+            tags=True,
         )
         self.inner = CONTEXTS + 1
         self.meet_bytes = 1 << 11
@@ -149,16 +156,19 @@ class SimFabric:
         """A load of symmetric memory (of another PE: through `ptr`). plain: not one that looks at the memory itself."""
         return self.look([place], what, plain)[0]
 
-    def look(self, places: Sequence[Place], what: str, plain: bool = True) -> list[bytes]:
-        """A load of several places in one step."""
+    def look(
+        self, places: Sequence[Place], what: str, plain: bool = True, take: Callable[[Place], object] | None = None
+    ) -> list[bytes]:
+        """A load of several places in one step. take: looks at who wrote them, and returns what it has seen."""
         if plain:
             places = [self.machine.plain(self.me, place) for place in places]
-        touches = tuple(Touch(place, False) for place in places)
+        touches = tuple(Touch(place, False, marks=take is not None) for place in places)
 
-        def look() -> list[bytes]:
-            return [self.machine.look(self.me, place) for place in places]
+        def look() -> list[object]:
+            found: list[object] = [self.machine.look(self.me, place) for place in places]
+            return found if take is None else [*found, *map(take, places)]
 
-        found: list[bytes] = self.do(Step(what, look, touches=lambda: touches))
+        found: list[bytes] = self.do(Step(what, look, touches=lambda: touches))[: len(places)]
         self.looked(list(zip(places, found, strict=True)))
         return found
 
@@ -202,15 +212,50 @@ class SimFabric:
 
     def store(self, place: Place, data: bytes, what: str) -> None:
         """A plain store to symmetric memory."""
+        call = self.stores(what)
         if self.profile.stores != "coherent" and place.space == self.me:
             self.take_turn(STORES, what)
-            self.machine.store(self.me, place, data)  # its placement is what others see
+            self.machine.store(self.me, place, data, call)  # its placement is what others see
             return
 
         def touches() -> tuple[Touch, ...]:
             return stores(self.machine, self.me, place, data)
 
-        self.do(Step(what, lambda: self.machine.store(self.me, place, data), touches=touches))
+        self.do(Step(what, lambda: self.machine.store(self.me, place, data, call), touches=touches))
+
+    # ---- who writes (`delivery.tags`) ----
+
+    def next_call(self) -> None:
+        """What the running task posts from here on is another call."""
+        assert self.job.running is not None
+        self.job.running.call = None
+
+    def call(self, what: str) -> Call:
+        """The call that the running task is in."""
+        task = self.job.running
+        assert task is not None
+        if task.call is None:
+            task.call = self.tags.call(self.me, what, caller(), task.tag)
+        return task.call
+
+    def stores(self, what: str) -> Call:
+        """What a plain store belongs to."""
+        task = self.job.running
+        assert task is not None
+        if task.tag is None or what != "store":
+            return self.tags.stores(self.me)
+        return self.tags.call(self.me, what, caller(), task.tag)
+
+    @property
+    def tag(self) -> int | None:
+        """The message of this PE that what the running task writes is part of."""
+        assert self.job.running is not None
+        return self.job.running.tag
+
+    @tag.setter
+    def tag(self, tag: int | None) -> None:
+        assert self.job.running is not None
+        self.job.running.tag = tag
 
     def take_turn(self, q: Hashable, what: str) -> None:
         """Where several tasks of a PE use a queue, the order of what they post and complete on it can be seen."""

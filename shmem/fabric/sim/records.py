@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...delivery.requests import Kind, Place, Request, Stage, Update
 from ...enums import SIGNAL
-from ...memory import caller
 from ...records import CONDITION, NBI, Amo, Op
 from ...records import Kind as Word
 from ..interface import Level, Members, Status
@@ -25,6 +24,7 @@ _AMO = {
     Amo.FETCH: "fetch", Amo.SET: "set", Amo.ADD: "add", Amo.SWAP: "swap", Amo.COMPARE_SWAP: "compare_swap",
     Amo.AND: "and", Amo.OR: "or", Amo.XOR: "xor",
 }  # fmt: skip
+_CALLED = {Kind.WRITE: "put", Kind.READ: "get", Kind.ATOMIC: "atomic", Kind.STORE: "store", Kind.SEND: "send"}
 _SIGNAL = {SIGNAL.SET: "set", SIGNAL.ADD: "add"}
 
 
@@ -48,6 +48,7 @@ def run_record(fabric: SimFabric, q: int, row: tuple[int, ...], timeout_s: float
     """Interprets one record, given as a row of `RECORD`."""
     fields = Fields(*row)
     fabric.heap.follow()
+    fabric.next_call()
     return _RUN[Op(fields.op)](fabric, q, fields, timeout_s) or Status.OK
 
 
@@ -76,9 +77,11 @@ def post(
         more["source"] = fabric.heap.source(key, source, nbytes)
     if result is not None:
         more["result"] = fabric.heap.result(key, result, nbytes)
-    request = Request(key, kind, fabric.post_name(q), pe, Place(pe, *at), (), **more)
+    call = fabric.call(_CALLED[kind])
+    request = Request(key, kind, fabric.post_name(q), pe, Place(pe, *at), (), call=call, **more)
+    call.places += [place for place in (request.at, request.word, request.result) if place is not None]
     fabric.machine.post(request)
-    fabric.job.lines[key] = caller()
+    fabric.job.lines[key] = call.where
     if not request.keep:  # what waits for its answer is over when the call returns
         fabric.count(q)
     return request

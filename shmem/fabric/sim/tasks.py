@@ -24,7 +24,8 @@ from ...delivery.machine import Machine
 from ...delivery.memory import Memory
 from ...delivery.profiles import Profile
 from ...delivery.requests import FAULTS, Event, Key, Place
-from ...errors import NondeterministicProgram, StateError
+from ...delivery.tags import Call, Tags
+from ...errors import AcceptError, NondeterministicProgram, StateError
 from ...memory import OURS, caller
 
 if TYPE_CHECKING:
@@ -68,6 +69,8 @@ class Task:
     error: BaseException | None = None
     text: str = ""  # what the error says: it may look at symmetric memory
     told: int = 0  # a digest of everything it was told
+    call: Call | None = None  # that it is in
+    tag: int | None = None  # the message that it writes (`shmem.check.tagged`)
     seen: dict[Place, bytes] = field(default_factory=dict)  # what it has loaded since it last spun
     polls: dict[tuple[str, Place], list[Any]] = field(default_factory=dict)  # by line: the value last seen, how often
 
@@ -102,6 +105,7 @@ class Program:
     max_polls: int = 3  # equal observations of a loop that does not spin, before it waits for a change
     identity: str = ""  # for tokens
     around: Around | None = None
+    leaks: bool = False  # symmetric memory that is not freed at the end is a failure
 
 
 @dataclass
@@ -169,6 +173,8 @@ def _pair(key: TaskKey) -> tuple[int, int]:
 
 def _failure(task: Task) -> tuple[str, str]:
     """The kind of failure that a task ended with, and what there is to say."""
+    if isinstance(task.error, AcceptError):
+        return task.error.kind, task.text
     return "assertion" if isinstance(task.error, AssertionError) else "exception", task.text
 
 
@@ -178,6 +184,8 @@ class Job:
     def __init__(self, program: Program) -> None:
         self.program = program
         self.machine = Machine(program.profile, Memory())
+        self.tags = self.machine.tags = Tags()
+        self.sent: dict[tuple[int, int, int], list[Call]] = {}  # `inbox.Sent`
         self.tasks: dict[TaskKey, Task] = {}
         self.meetings: dict[tuple[int, int], Meeting] = {}  # by slot and leader
         self.notes: dict[tuple[int, int], int] = {}  # what a PE shows in a slot
@@ -234,7 +242,7 @@ class Job:
                 task.text = _text(error)
                 task.error = error
 
-        task = Task(key, pe, process, greenlet(life))
+        task = Task(key, pe, process, greenlet(life), tag=self.running.tag if self.running else None)
         self.tasks[key] = task
         self._resume(task)
         return task
@@ -379,6 +387,8 @@ class Job:
             kind = "cut" if self.moves() else "deadlock"
             waits = tuple(f"{name_of(task.key)} waits in {step.what}" for task, step in stuck)
             return End((kind, *waits), kind, None, "; ".join(waits))
+        if self.program.leaks and self.leaks:
+            return End(("leak", *self.leaks), "leak", None, "".join(self.leaks).rstrip())
         return End(tuple(frozen(self.tasks[pe].result) for pe in range(self.program.n)), "")
 
     def outcome(self) -> Hashable:
