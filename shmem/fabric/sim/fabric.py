@@ -59,7 +59,8 @@ class SimWorld(bootstrap.World):
 
     def tell_leaks(self, text: str) -> None:
         """Kept for whoever looks."""
-        self.job.leaks.append(text)
+        if text:
+            self.job.leaks.append(text)
 
     def abort(self, code: int) -> None:
         """Ends the job, all its PEs."""
@@ -210,9 +211,9 @@ class SimFabric:
 
             self.do(Step("acquire", lambda: None, lambda: not machine.unseen(me), lambda: touches, could=could))
 
-    def store(self, place: Place, data: bytes, what: str) -> None:
-        """A plain store to symmetric memory."""
-        call = self.stores(what)
+    def store(self, place: Place, data: bytes, what: str, call: Call | None = None) -> None:
+        """A plain store to symmetric memory; call: whose result that is."""
+        call = call or self.stores(what)
         if self.profile.stores != "coherent" and place.space == self.me:
             self.take_turn(STORES, what)
             self.machine.store(self.me, place, data, call)  # its placement is what others see

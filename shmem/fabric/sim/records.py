@@ -135,7 +135,7 @@ def _read(fabric: SimFabric, q: int, op: Fields, src: int, dst: int, nbytes: int
 def _take(fabric: SimFabric, request: Request, address: int, what: str) -> None:
     """Waits for the answer of a blocking request, and stores it."""
     _until(fabric, request, Stage.ANSWERED, what)
-    fabric.heap.write(address, fabric.machine.answers.pop(request.key))
+    fabric.heap.write(address, fabric.machine.answers.pop(request.key), request.call)
 
 
 def _get(fabric: SimFabric, q: int, op: Fields, timeout_s: float) -> None:
