@@ -186,6 +186,27 @@ def test_a_lazy_reader_accepts_what_it_sees() -> None:
     assert kinds(overtaking, True, profile="rc_strict") == []
 
 
+def stored_over() -> None:
+    """The message is placed, and not seen yet, when its reader stores over it."""
+    box, flag = shmem.zeros(1, np.uint64), shmem.zeros(1, np.uint64)
+    if shmem.my_pe() == 0:
+        with shmem.check.tagged(1):
+            shmem.put(box, np.zeros(1, np.uint64), 1)
+        shmem.put(flag, np.ones(1, np.uint64), 1)
+    else:
+        while not flag[0]:
+            shmem.spin()
+        with shmem.check.tagged(2):
+            box[0] = 0
+        shmem.check.accept(box, (1, 2))
+        shmem.quiet()  # everything is seen
+        shmem.check.accept(box, (1, 2))
+
+
+def test_what_is_seen_late_undoes_no_store() -> None:
+    assert kinds(stored_over, profile=varied("rc_strict", unit=8, reader="lazy")) == []
+
+
 def own_words() -> None:
     """A PE accepts what it has stored itself, which others may not see yet."""
     box = shmem.zeros(2, np.uint64)
