@@ -9,9 +9,12 @@ import numpy as np
 import pytest
 
 import shmem
-from shmem.check.explore import explore
+from shmem.check import dpor, eager
+from shmem.check.explore import explore, prepare
 from shmem.check.report import Report
+from shmem.check.surroundings import live
 from shmem.delivery.profiles import varied
+from shmem.fabric.sim import Job
 
 from .planted_tags import HALF_LL
 
@@ -80,6 +83,8 @@ def calls(how: str) -> None:
     two = np.zeros(2, np.uint64)
     peer = shmem.ptr(box, 1)
     if shmem.my_pe() == 0:
+        if how == "stream":
+            stream = shmem.Stream()
         with shmem.check.tagged(3):
             if how == "put_nbi":
                 shmem.put_nbi(box, two, 1)
@@ -103,7 +108,7 @@ def calls(how: str) -> None:
                 batch.put(box, two, 1)
                 batch.run()
             elif how == "stream":
-                stream, batch = shmem.Stream(), shmem.Batch()
+                batch = shmem.Batch()
                 batch.put(box, two, 1)
                 done = batch.launch(stream)
         if how == "stream":
@@ -308,6 +313,37 @@ def test_payload_is_no_flag() -> None:
     assert kinds(tiles, 0, profile=whole) == []
 
 
+def unread(flag: int, n: int) -> None:
+    """A message with flag 1 that nobody has taken has the word 2 where a shorter one would have its flag."""
+    layout = shmem.Layout("TILE", 32, ((0, 24),), (24,), 8, align=32, short=8)
+    tile = shmem.zeros(32, np.uint8, align=32)
+    if shmem.my_pe() == 0:
+        shmem.put_lines(tile, np.array([5, 2, 5], np.uint64), 1, layout, 1)
+    shmem.barrier_all()
+    if shmem.my_pe() == 1:
+        assert shmem.poll_lines(tile, layout, flag, n, np.uint64)[0] == 5
+
+
+def test_payload_of_an_unread_message_is_no_flag_either() -> None:
+    assert kinds(unread, 2, 1) == ["stale"]
+    assert kinds(unread, 1, 3) == []
+
+
+def loaded_twice() -> None:
+    """Flag and payload are in one cell, and are loaded once more after the flag was seen."""
+    layout = shmem.Layout("TWICE", 8, ((0, 4),), (4,), reader=shmem.Reader.RELOAD)
+    slot = shmem.zeros(8, np.uint8)
+    if shmem.my_pe() == 0:
+        shmem.put_lines(slot, np.array([5], np.uint32), 1, layout, 1)
+        shmem.put(slot, np.array([5, 9], np.uint32).view(np.uint8), 1)
+    else:
+        shmem.poll_lines(slot, layout, 1, 1, np.uint32)
+
+
+def test_a_flag_is_judged_as_it_was_seen() -> None:
+    assert kinds(loaded_twice, profile="udma") == ["clobber", "deadlock"]
+
+
 def header_first(again: bool) -> None:
     """The first word is the length; then the whole message is read, with that word once more."""
     slot = shmem.zeros(16, np.uint8)
@@ -460,6 +496,30 @@ def test_a_write_that_changes_no_byte_is_seen_by_who_asks(strategy: str) -> None
     report = explore(silent, 2, profile, strategy, args=(True,), budget=300)
     assert [failure.kind for failure in report.failures] == ["stale"]
     assert explore(silent, 2, profile, strategy, args=(False,), budget=300).ok
+
+
+def two_writers() -> None:
+    """Both write what is there already, in either order; no loads, so nobody is told of it."""
+    box = shmem.zeros(1, np.uint64)
+    if shmem.my_pe() == 0:
+        with shmem.check.tagged(1):
+            shmem.put(box, np.zeros(1, np.uint64), 1)
+    else:
+        box[0] = 0
+    shmem.barrier_all()
+    if shmem.my_pe() == 1:
+        shmem.check.accept(box, (0, 1))
+
+
+def test_states_that_differ_in_tags_are_two() -> None:
+    program = prepare(two_writers, 2, varied("openshmem", unit=8), ())
+    with live(program):
+        plain = dpor.Search(lambda: Job(program)).run()
+        hashed = eager.search(lambda: Job(program), digest=Job.digest)  # type: ignore[arg-type]
+    assert plain.complete
+    assert hashed.complete
+    assert set(plain.outcomes) == set(hashed.outcomes)
+    assert len(plain.outcomes) == 2
 
 
 def unasked() -> None:
