@@ -44,13 +44,13 @@ class tagged:  # noqa: N801
         here = current()
         if here.fabric.caps.tags:
             fabric = cast("SimFabric", here.fabric)
-            self._before = fabric.tag
-            fabric.tag = _whole(self._number, "the number of a message", here)
+            self._before = fabric.calls.tag
+            fabric.calls.tag = _whole(self._number, "the number of a message", here)
 
     def __exit__(self, *error: object) -> None:
         here = current()
         if here.fabric.caps.tags:
-            cast("SimFabric", here.fabric).tag = self._before
+            cast("SimFabric", here.fabric).calls.tag = self._before
 
 
 def accept(view: Array, expected_tag: Tag | tuple[int, int]) -> None:

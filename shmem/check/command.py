@@ -97,9 +97,7 @@ def _replayed(
         token, program = saved.token, program or saved.program
         pes, profile = saved.n_pes if pes is None else pes, profile or saved.profile
         leaks = leaks or saved.kind == "leak"
-    report = again(
-        load(_given(program)), token, 2 if pes is None else pes, profile, trace=trace, leaks=leaks
-    )
+    report = again(load(_given(program)), token, 2 if pes is None else pes, profile, trace=trace, leaks=leaks)
     report.program = "::".join(parted(_given(program)))
     return report
 

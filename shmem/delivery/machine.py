@@ -25,8 +25,6 @@ from .views import Views, shows
 OK = "ok"
 
 
-
-
 def _overlay(data: bytearray, place: Place, request: Request) -> None:
     """Lays what a request brings over the bytes of a place, where they overlap."""
     lo, hi = max(place.lo, request.at.lo), min(place.hi, request.at.hi)

@@ -11,7 +11,7 @@ import pytest
 
 import shmem
 import shmem.check.plugin  # (once, instead of by every pytest that is run here)
-from shmem.check.explore import explore, replay
+from shmem.check.exploration import explore, replay
 from shmem.cli import main
 
 pytest_plugins = ["pytester"]

@@ -10,7 +10,7 @@ import pytest
 
 import shmem
 from shmem.check import dpor, eager
-from shmem.check.explore import explore, prepare
+from shmem.check.exploration import explore, prepare
 from shmem.check.report import Report
 from shmem.check.surroundings import live
 from shmem.delivery.profiles import varied

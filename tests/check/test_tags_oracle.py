@@ -20,7 +20,7 @@ import pytest
 import shmem
 from shmem.check import dpor, eager
 from shmem.check.bounds import Bounds
-from shmem.check.explore import prepare
+from shmem.check.exploration import prepare
 from shmem.check.surroundings import live
 from shmem.delivery.profiles import varied
 from shmem.fabric.sim import Job, Program, lines

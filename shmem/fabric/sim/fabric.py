@@ -21,6 +21,7 @@ from ...memory import caller
 from ...records import REFUSED, Conditions, Records
 from ...records import Kind as Word
 from ..interface import CONTEXTS, Caps, Counter, Fabric, Level, Members, Status
+from .calls import Calls
 from .memory import SimHeap
 from .records import run_record
 from .tasks import Job, Meeting, Step
@@ -84,7 +85,7 @@ class SimFabric:
 
     def __init__(self, job: Job, me: int) -> None:
         self.job, self.machine, self.profile = job, job.machine, job.program.profile
-        self.tags = job.tags
+        self.calls = Calls(job, me)
         self.me, self.n = me, job.program.n
         unit = self.profile.unit
         self.caps = Caps(
@@ -213,7 +214,7 @@ class SimFabric:
 
     def store(self, place: Place, data: bytes, what: str, call: Call | None = None) -> None:
         """A plain store to symmetric memory; call: whose result that is."""
-        call = call or self.stores(what)
+        call = call or self.calls.store(what)
         if self.profile.stores != "coherent" and place.space == self.me:
             self.take_turn(STORES, what)
             self.machine.store(self.me, place, data, call)  # its placement is what others see
@@ -223,40 +224,6 @@ class SimFabric:
             return stores(self.machine, self.me, place, data)
 
         self.do(Step(what, lambda: self.machine.store(self.me, place, data, call), touches=touches))
-
-    # ---- who writes (`delivery.tags`) ----
-
-    def next_call(self) -> None:
-        """What the running task posts from here on is another call."""
-        assert self.job.running is not None
-        self.job.running.call = None
-
-    def call(self, what: str) -> Call:
-        """The call that the running task is in."""
-        task = self.job.running
-        assert task is not None
-        if task.call is None:
-            task.call = self.tags.call(self.me, what, caller(), task.tag)
-        return task.call
-
-    def stores(self, what: str) -> Call:
-        """What a plain store belongs to."""
-        task = self.job.running
-        assert task is not None
-        if task.tag is None or what != "store":
-            return self.tags.stores(self.me)
-        return self.tags.call(self.me, what, caller(), task.tag)
-
-    @property
-    def tag(self) -> int | None:
-        """The message of this PE that what the running task writes is part of."""
-        assert self.job.running is not None
-        return self.job.running.tag
-
-    @tag.setter
-    def tag(self, tag: int | None) -> None:
-        assert self.job.running is not None
-        self.job.running.tag = tag
 
     def take_turn(self, q: Hashable, what: str) -> None:
         """Where several tasks of a PE use a queue, the order of what they post and complete on it can be seen."""

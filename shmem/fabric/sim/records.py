@@ -48,7 +48,7 @@ def run_record(fabric: SimFabric, q: int, row: tuple[int, ...], timeout_s: float
     """Interprets one record, given as a row of `RECORD`."""
     fields = Fields(*row)
     fabric.heap.follow()
-    fabric.next_call()
+    fabric.calls.begin()
     return _RUN[Op(fields.op)](fabric, q, fields, timeout_s) or Status.OK
 
 
@@ -77,11 +77,9 @@ def post(
         more["source"] = fabric.heap.source(key, source, nbytes)
     if result is not None:
         more["result"] = fabric.heap.result(key, result, nbytes)
-    call = fabric.call(_CALLED[kind])
-    request = Request(key, kind, fabric.post_name(q), pe, Place(pe, *at), (), call=call, **more)
-    call.places += [place for place in (request.at, request.word, request.result) if place is not None]
+    request = Request(key, kind, fabric.post_name(q), pe, Place(pe, *at), (), **more)
+    fabric.calls.sign(request, _CALLED[kind])
     fabric.machine.post(request)
-    fabric.job.lines[key] = call.where
     if not request.keep:  # what waits for its answer is over when the call returns
         fabric.count(q)
     return request
