@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import shmem
+from shmem import nic
 from shmem.check import dpor, eager
 from shmem.check.exploration import explore, prepare
 from shmem.check.report import Report
@@ -129,6 +130,29 @@ CALLS = ["put_nbi", "put_signal", "iput", "atomics", "p", "ptr", "lines", "batch
 def test_every_call_carries_the_tag(how: str, profile: str) -> None:
     report = explore(calls, 2, varied(profile, unit=8), args=(how,), budget=300)
     assert report.ok, report
+
+
+def by_requests() -> None:
+    """A queue pair under a profile that keeps no order: the flag may pass the data, which change nothing."""
+    data, flag = shmem.zeros(1, np.uint64), shmem.zeros(1, np.uint64)
+    here, word = nic.register(data), nic.register(flag)
+    there = 1 - shmem.my_pe()
+    qp = nic.QueuePair(there, nic.CompletionQueue())
+    if shmem.my_pe() == 0:
+        with shmem.check.tagged(1):
+            for value, segment in ((0, here), (1, word)):
+                remote = nic.import_segment(segment, there)
+                local = np.full(1, value, np.uint64)
+                qp.post(nic.WorkRequest(nic.WRITE, local=local, remote=remote, inline=True))
+    else:
+        shmem.wait_until(flag, "==", 1)
+        shmem.check.accept(flag, (0, 1))
+        shmem.check.accept(data, (0, 1))
+
+
+def test_requests_of_queue_pairs_carry_the_tag() -> None:
+    assert kinds(by_requests, profile="rc_strict") == []
+    assert kinds(by_requests, profile="udma") == ["stale"]
 
 
 def nested() -> None:
