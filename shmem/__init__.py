@@ -7,6 +7,7 @@ shmem4py where it has the routine. See README.md.
 
 from __future__ import annotations
 
+from . import check as check
 from . import enums as _enums
 from . import errors as _errors
 from . import interop as interop

@@ -357,6 +357,18 @@ class LitmusSyntaxError(CheckError):
         self.column = column
 
 
+class AcceptError(CheckError):
+    """What a program took for a message was not that message, or not all of it: by `check.accept`, or by `poll_lines`
+    on `sim`. `kind` is "torn", "stale" or "clobber"; docs/check.md says which is which.
+
+    shmem.check.accept(box, shmem.check.Tag(0, 7))      # AcceptError: .kind == "stale"
+    """
+
+    def __init__(self, message: str, *, kind: str, pe: int | None = None) -> None:
+        super().__init__(message, pe=pe)
+        self.kind = kind
+
+
 class StateLimit(CheckError):
     """An exploration reached the number of states or steps it was allowed before it was complete.
 
@@ -371,12 +383,12 @@ def all_errors() -> list[type[ShmemError]]:
 
 
 __all__ = [
-    "ArgumentError", "BufferTooSmall", "CheckError", "CompletionError", "CompletionQueueOverrun", "ContextError",
-    "ContractBroken", "DtypeError", "EPError", "EventError", "FreedBlock", "HandleError", "HeapExhausted",
-    "InvalidPE", "LayoutError", "LitmusSyntaxError", "LockError", "NondeterministicProgram", "NotSymmetric",
-    "PeerDied", "PendingOperation", "ProtocolError", "QueueError", "QueueFull", "QueueStateError", "ReplayMismatch",
-    "RoutingError", "ShmemError", "ShmemTimeout", "SizeMismatch", "StateError", "StateLimit", "SymmetryError",
-    "TeamError", "UnsafeProtocol",
+    "AcceptError", "ArgumentError", "BufferTooSmall", "CheckError", "CompletionError", "CompletionQueueOverrun",
+    "ContextError", "ContractBroken", "DtypeError", "EPError", "EventError", "FreedBlock", "HandleError",
+    "HeapExhausted", "InvalidPE", "LayoutError", "LitmusSyntaxError", "LockError", "NondeterministicProgram",
+    "NotSymmetric", "PeerDied", "PendingOperation", "ProtocolError", "QueueError", "QueueFull", "QueueStateError",
+    "ReplayMismatch", "RoutingError", "ShmemError", "ShmemTimeout", "SizeMismatch", "StateError", "StateLimit",
+    "SymmetryError", "TeamError", "UnsafeProtocol",
 ]  # fmt: skip
 
 

@@ -65,7 +65,8 @@ def flag_places(layout: Layout, cut: int) -> list[tuple[int, int]]:
     return [(at - cut, layout.flag_bytes) for at in layout.flags]
 
 
-def _pieces(layout: Layout, cut: int) -> list[tuple[int, int]]:
+def piece_places(layout: Layout, cut: int) -> list[tuple[int, int]]:
+    """Where the payload of a line is, as (offset, bytes)."""
     return [(at, nbytes - cut) for at, nbytes in layout.pieces if nbytes > cut]  # only one piece is ever cut
 
 
@@ -82,7 +83,7 @@ def flagged_cells(layout: Layout, cut: int) -> list[int]:
 
 def piece_cells(layout: Layout, cut: int) -> list[int]:
     """The cells of a line that hold payload, ascending."""
-    return _cells_of(_pieces(layout, cut))
+    return _cells_of(piece_places(layout, cut))
 
 
 def read_lines(load: Load, layout: Layout, flag: int, nbytes: int, again: Callable[[], bool]) -> bytes | None:
@@ -125,7 +126,7 @@ def _load_line(load: Load, layout: Layout, i: int, cut: int, data: bool, flags: 
 
 def payload_of(line: bytes, layout: Layout, cut: int) -> bytes:
     """What a line carries."""
-    return b"".join(line[at : at + nbytes] for at, nbytes in _pieces(layout, cut))
+    return b"".join(line[at : at + nbytes] for at, nbytes in piece_places(layout, cut))
 
 
 def pack_lines(memory: Bytes, payload: Array, layout: Layout, flag: int, lines: int | None = None) -> None:

@@ -51,9 +51,11 @@ TREE = {
     "NondeterministicProgram": ("CheckError", ()),
     "ReplayMismatch": ("CheckError", ()),
     "LitmusSyntaxError": ("CheckError", ("line", "column")),
+    "AcceptError": ("CheckError", ("kind",)),
     "StateLimit": ("CheckError", ()),
 }
 VALUES = {
+    "kind": "torn",
     "calls": {0: "zeros(1)", 1: "zeros(2)"},
     "asked": 4096,
     "free": 1024,

@@ -1,12 +1,18 @@
 """Checking programs: the explorer and its strategies, the litmus language, reports of failures.
 
-from shmem.check import explore
-report = explore(program, n_pes=2, profile="udma")
+    from shmem.check import explore
+    report = explore(program, n_pes=2, profile="udma")
+
+and what a program says of its messages: `accept`, `tagged`.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+
+from .accepting import Tag as Tag
+from .accepting import accept as accept
+from .accepting import tagged as tagged
 
 if TYPE_CHECKING:
     from .exploration import explore as explore

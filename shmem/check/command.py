@@ -49,6 +49,9 @@ def check(
     twice: Annotated[
         bool, typer.Option("--twice", help="Make every execution a second time: one that differs is told.")
     ] = False,
+    leaks: Annotated[
+        bool, typer.Option("--leaks", help="Symmetric memory that is not freed at the end is a failure.")
+    ] = False,
     states_max: Annotated[int, typer.Option(help="States to look at, in all.")] = STATES_MAX,
     trace: Annotated[
         Path | None,
@@ -60,11 +63,12 @@ def check(
 ) -> None:
     """Explore what a program can do; exit code 1 if it can fail, 2 for wrong use."""
     if replay is not None:
-        report = _replayed(program, pes, profile, replay, trace)
+        report = _replayed(program, pes, profile, replay, trace, leaks)
     else:
         report = explore(
             load(_given(program)), 2 if pes is None else pes, profile, strategy,
             budget=budget, seed=seed, keep_going=keep_going, states_max=states_max, twice=twice, trace=trace,
+            leaks=leaks,
         )  # fmt: skip
         report.program = "::".join(parted(_given(program)))
     _tell(report, out, fresh=replay is None)
@@ -81,7 +85,9 @@ def _given(program: str | None) -> str:
     return program
 
 
-def _replayed(program: str | None, pes: int | None, profile: str | None, replay: str, trace: Path | None) -> Report:
+def _replayed(
+    program: str | None, pes: int | None, profile: str | None, replay: str, trace: Path | None, leaks: bool
+) -> Report:
     """Runs the execution of a token, or of a saved failure, which knows the rest as well."""
     token = replay
     if is_file(replay):
@@ -90,7 +96,8 @@ def _replayed(program: str | None, pes: int | None, profile: str | None, replay:
             raise ArgumentError(f"this failure was not found by {COMMAND}: run {saved.command}")
         token, program = saved.token, program or saved.program
         pes, profile = saved.n_pes if pes is None else pes, profile or saved.profile
-    report = again(load(_given(program)), token, 2 if pes is None else pes, profile, trace=trace)
+        leaks = leaks or saved.kind == "leak"
+    report = again(load(_given(program)), token, 2 if pes is None else pes, profile, trace=trace, leaks=leaks)
     report.program = "::".join(parted(_given(program)))
     return report
 
@@ -100,6 +107,7 @@ def _tell(report: Report, out: Path | None, fresh: bool) -> None:
     for failure in report.failures:
         n, profile = report.n_pes, report.profile
         words = [report.program, "-n", str(n), "--profile", profile, "--replay", failure.token]
+        words += ["--leaks"] if failure.kind == "leak" else []
         failure.command = f"{COMMAND} {shlex.join(words)}"
     typer.echo(str(report))
     for failure in report.failures if fresh else []:

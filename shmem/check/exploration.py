@@ -30,7 +30,7 @@ def explore(
     program: Callable[..., Any], n_pes: int = 2, profile: str | Profile | None = None, strategy: str = "exhaustive", *,
     args: Sequence[Any] = (), budget: float | str | None = None, seed: int = 0, keep_going: bool = False,
     states_max: int = STATES_MAX, moves_max: int = MOVES_MAX, max_polls: int = 3, shrink: bool = True,
-    twice: bool = False, trace: str | os.PathLike[str] | None = None,
+    twice: bool = False, trace: str | os.PathLike[str] | None = None, leaks: bool = False,
 ) -> Report:  # fmt: skip
     """Runs a program with n PEs on `sim`, again and again, and tells what can happen.
 
@@ -41,12 +41,13 @@ def explore(
     than the first failure. states_max, moves_max: bounds of the search and of one execution. max_polls: how often a
     loop may look without `shmem.spin()` and see the same, before it is taken to wait for a change. shrink: make
     failures short. twice: make every execution a second time and compare (the first one and failures always are).
+    leaks: symmetric memory that was not freed at the end is a failure of kind "leak".
     trace: a file for the timeline of the first failure, else of the usual order, as Trace Event JSON.
     Returns when the search is over. Raises ArgumentError, and NondeterministicProgram for one that does something else
     when it is run again; what the program raises is a failure in the report. What it
     prints is not shown: `replay` shows it.
     """
-    made = prepare(program, n_pes, profile, args, max_polls)
+    made = prepare(program, n_pes, profile, args, max_polls, leaks=leaks)
     if strategy not in STRATEGIES:
         raise ArgumentError(f"there is no strategy {strategy!r}: there are {', '.join(STRATEGIES)}")
     seconds, executions = parse_budget(budget)
@@ -72,7 +73,7 @@ def _trace(program: Program, report: Report, choices: Sequence[int], path: str |
 
 def prepare(
     program: Callable[..., Any], n_pes: int, profile: str | Profile | None, args: Sequence[Any], max_polls: int = 3, *,
-    clock: str | Model | None = None, ties: int | None = None,
+    clock: str | Model | None = None, ties: int | None = None, leaks: bool = False,
 ) -> Program:  # fmt: skip
     """A program as `sim` runs it. Raises ArgumentError."""
     if not callable(program):
@@ -82,13 +83,15 @@ def prepare(
     if isinstance(n_pes, bool) or not isinstance(n_pes, int) or n_pes < 1:
         raise ArgumentError(f"n_pes={n_pes!r}: must be a number from 1 up")
     settings = replace(config.read(warn=False), fabric="sim")
+    if leaks and settings.log == "error":  # then finalize would not tell
+        settings = replace(settings, log="warning")
     chosen = profile_named(profile if profile is not None else None)
     call = call_of(program, args)
     around = Surroundings(program, n_pes)
     identity = tokens.digest(_source(program), n_pes, _spelled(chosen), args, max_polls)
     timed = None if clock is None else model(clock)
     body = lambda pe: call(around.function(pe), pe)  # noqa: E731
-    return Program(body, n_pes, chosen, settings, max_polls, identity, around, timed, ties)
+    return Program(body, n_pes, chosen, settings, max_polls, identity, around, timed, ties, leaks)
 
 
 def call_of(program: Callable[..., Any], args: Sequence[Any]) -> Callable[[Callable[..., Any], int], Any]:
@@ -192,13 +195,13 @@ class _Exploration:
 
 def replay(
     program: Callable[..., Any], token: str, n_pes: int = 2, profile: str | Profile | None = None, *,
-    args: Sequence[Any] = (), max_polls: int = 3, trace: str | os.PathLike[str] | None = None,
+    args: Sequence[Any] = (), max_polls: int = 3, trace: str | os.PathLike[str] | None = None, leaks: bool = False,
 ) -> Report:  # fmt: skip
     """Runs the execution that a token names once more. Arguments as `explore`; the timeline is that of this execution.
 
     Raises ReplayMismatch if the program changed since, ArgumentError for what is no token.
     """
-    made = prepare(program, n_pes, profile, args, max_polls)
+    made = prepare(program, n_pes, profile, args, max_polls, leaks=leaks)
     choices = tokens.decode(token, made.identity)
     if trace is not None:
         timeline.prepare(trace)

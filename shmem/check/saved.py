@@ -23,6 +23,7 @@ class Saved:
     program: str
     n_pes: int
     profile: str
+    kind: str
     token: str
     command: str
 
@@ -68,6 +69,7 @@ def read(path: str | os.PathLike[str]) -> Saved:
     try:
         if data["schema"] != SCHEMA:
             raise KeyError
-        return Saved(data["program"], int(data["n_pes"]), data["profile"], data["token"], data["command"])
+        names = ("profile", "kind", "token", "command")
+        return Saved(data["program"], int(data["n_pes"]), *(data[name] for name in names))
     except (KeyError, TypeError, ValueError):
         raise ArgumentError(f"{path} is no saved failure: those are JSON and have the schema {SCHEMA}") from None

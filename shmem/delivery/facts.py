@@ -9,9 +9,10 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from .atomics import updated
 from .completions import COUNTER
 from .machine import Machine
-from .requests import Act, Event, Kind, Place, Request, Stage, updated
+from .requests import Act, Event, Kind, Place, Request, Stage
 from .views import placing
 
 Move = Any  # hashable, and the same in every run: the number of a task, or an `Event`
@@ -25,19 +26,23 @@ Could = Callable[[Undone], bool]
 @dataclass(frozen=True, slots=True)
 class Touch:
     """Bytes that a step reads or changes. `silent`: it writes what is there already. `old`: what a write replaces, None
-    where that is not known."""
+    where that is not known. `marks`: of a read, that it sees who wrote the bytes; of a write, that it changes that."""
 
     place: Place
     writes: bool
     silent: bool = False
     old: bytes | None = None
+    marks: bool = False
 
     def conflicts(self, other: Touch) -> bool:
         """Whether the order of the two can be seen."""
         mine, its = self.place, other.place
         if mine.space != its.space or mine.hi <= its.lo or its.hi <= mine.lo:
             return False
-        return (self.writes and (other.writes or not self.silent)) or (other.writes and not other.silent)
+        if self.writes and other.writes:
+            return True
+        write = self if self.writes else other
+        return write.writes and (not write.silent or (self.marks and other.marks))
 
 
 def touches(machine: Machine, event: Event) -> tuple[Touch, ...]:
@@ -61,7 +66,7 @@ def _shown(machine: Machine, event: Event) -> tuple[Touch, ...]:
     assert piece is not None
     old = machine.views.read(piece.at)
     view = Place(("view", piece.at.space), piece.at.lo, piece.at.hi)
-    return (Touch(view, True, old == piece.data, old), *_beside(machine, piece.at, False))
+    return (Touch(view, True, old == piece.data, old, marks=True), *_beside(machine, piece.at, False))
 
 
 def _beside(machine: Machine, place: Place, own: bool) -> tuple[Touch, ...]:
@@ -77,7 +82,7 @@ def _beside(machine: Machine, place: Place, own: bool) -> tuple[Touch, ...]:
 def stores(machine: Machine, pe: int, place: Place, data: bytes | None = None) -> tuple[Touch, ...]:
     """What a store touches that changes memory at once."""
     old = machine.memory.read(place)
-    return (Touch(place, True, old == data, old), *_beside(machine, place, place.space == pe))
+    return (Touch(place, True, old == data, old, marks=True), *_beside(machine, place, place.space == pe))
 
 
 def acquires(machine: Machine, pe: int) -> tuple[Touch, ...]:
@@ -122,16 +127,16 @@ def _touches(machine: Machine, event: Event) -> tuple[Touch, ...]:
     lo, hi = request.units[event.unit]
     first, last = lo - request.at.lo, hi - request.at.lo
     if act is Act.LAND:
-        return (_write(machine, request.landing(first, last), request.data[first:last]),)
+        return (_write(machine, request.landing(first, last), request.data[first:last], request.call),)
     there = Place(request.at.space, lo, hi)
     if request.split:
         assert request.update is not None
-        return (_write(machine, there, updated(request.data, request.update)),)
+        return (_write(machine, there, updated(request.data, request.update), request.call),)
     if request.kind is Kind.READ or (request.update is not None and request.update.op == "fetch"):
         return (Touch(there, False),)
     if request.update is not None:
         return (Touch(there, True, old=machine.memory.read(there)),)
-    return (_write(machine, there, request.data[first:last]),)
+    return (_write(machine, there, request.data[first:last], request.call),)
 
 
 def receiving(machine: Machine, taker: Hashable, takes: bool) -> Touch:
@@ -150,9 +155,11 @@ def _tells(machine: Machine, cq: Hashable, silent: bool = False) -> Touch:
     return Touch(place, True, silent, old)
 
 
-def _write(machine: Machine, place: Place, data: bytes) -> Touch:
+def _write(machine: Machine, place: Place, data: bytes, call: Any) -> Touch:
     old = machine.memory.read(place)
-    return Touch(place, True, old == data, old)
+    silent = old == data
+    marks = silent and machine.tags is not None and not machine.tags.same(place, call)
+    return Touch(place, True, silent, old, marks)
 
 
 # Which events a gate of a stage holds back, besides those that follow from them.

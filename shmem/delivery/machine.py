@@ -12,13 +12,15 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import replace
 
 from ..errors import ArgumentError
+from .atomics import updated
 from .completions import COUNTER, Completion, ReceiveQueue, Ring
 from .memory import Memory
 from .profiles import Profile
 from .queues import QueueState
-from .requests import Act, Event, Key, Kind, Place, Request, Stage, units_of, updated
+from .requests import Act, Event, Key, Kind, Place, Request, Stage, units_of
 from .tables import Rules
-from .views import Views
+from .tags import Call, Tags
+from .views import Views, shows
 
 OK = "ok"
 
@@ -32,6 +34,8 @@ def _overlay(data: bytearray, place: Place, request: Request) -> None:
 
 class Machine:
     """Memory and what is in flight, under a profile."""
+
+    tags: Tags | None = None  # who wrote the bytes, where somebody may ask
 
     def __init__(self, profile: Profile, memory: Memory) -> None:
         if (profile.repeat or profile.lost_ack) and profile.program_order:
@@ -74,11 +78,12 @@ class Machine:
         else:
             data = bytearray(self.memory.read(place))
         for request in self.of(pe):
-            if request.target == place.space and self._forwards(request):
+            if request.target == place.space and self.forwards(request):
                 _overlay(data, place, request)
         return bytes(data)
 
-    def _forwards(self, request: Request) -> bool:
+    def forwards(self, request: Request) -> bool:
+        """Whether its PE already sees what a request has yet to place."""
         mine = request.kind is Kind.STORE or (self.profile.program_order and request.kind is Kind.WRITE)
         return mine and request.read and not request.reached(Stage.PLACED)
 
@@ -89,12 +94,14 @@ class Machine:
             self.queue_pairs[name] = QueueState(cq, depth, on_error=profile.on_error, lossy=profile.lost_doorbell)
         return self.queue_pairs[name]
 
-    def store(self, pe: int, place: Place, data: bytes) -> None:
-        """A plain store of a PE to symmetric memory."""
+    def store(self, pe: int, place: Place, data: bytes, call: Call | None = None) -> None:
+        """A plain store of a PE to symmetric memory; call: what it is part of, where there are tags."""
         if self.profile.stores == "coherent" and (self.views is None or place.space == pe):
             self.set(place, data)
+            if self.tags is not None and call is not None:
+                self.tags.own(place, call)
             return
-        request = Request(self.name(pe), Kind.STORE, ("cpu", pe), pe, place, (), data=data)
+        request = Request(self.name(pe), Kind.STORE, ("cpu", pe), pe, place, (), data=data, call=call)
         self.post(request)
         if self.profile.stores == "coherent":
             for i in range(len(request.units)):
@@ -115,6 +122,8 @@ class Machine:
     def post(self, request: Request) -> None:
         """Puts a request in flight: finds what it has to wait for, and starts it as far as nothing can interfere."""
         profile = self.profile
+        if self.tags is not None and request.call is None:
+            request.call = self.tags.call(request.pe, request.kind.name.lower())
         unit = 1 << 62 if request.kind is Kind.ATOMIC else profile.unit
         pieces = (request.result, *request.rest) if request.result is not None else ()
         request.units = units_of(request.at.lo, request.at.hi, unit, pieces)
@@ -303,6 +312,8 @@ class Machine:
             piece = self.views.find(event)
             assert piece is not None
             self.views.show(piece)
+            if self.tags is not None:
+                self.tags.show(event)
             return (event,)
         if event.act in (Act.BELL, Act.LOSE):
             queue = self.queue_pairs[self.known[event.key].queue]
@@ -366,12 +377,18 @@ class Machine:
 
     def _arrive(self, request: Request, act: Act, unit: int, place: Place, data: bytes) -> None:
         """Changes memory by an event of a request."""
-        if self.views is not None and isinstance(place.space, int):
-            if request.own(place):
-                self.views.own(place, data)
-            else:
-                self.views.come(Event(request.key, act, unit), place, data)
+        lazy = self.views is not None and isinstance(place.space, int) and not request.own(place)
+        event = Event(request.key, act, unit)
+        if self.views is not None and lazy:
+            self.views.come(event, place, data)
+        elif self.views is not None and isinstance(place.space, int):
+            self.views.own(place, data)
         self.memory.write(place, data)
+        if self.tags is not None and isinstance(place.space, int):
+            if lazy:
+                self.tags.come(shows(event), place, request.call)
+            else:
+                self.tags.own(place, request.call)
 
     def _again(self, request: Request, unit: int) -> None:
         lo, hi = request.units[unit]
@@ -469,6 +486,7 @@ class Machine:
             tuple((pe, tuple(told)) for pe, told in sorted(self.received.items())),
             tuple(sorted(self.answers.items())),
             () if self.views is None else self.views.digest(),
+            () if self.tags is None else self.tags.digest(),
         )
 
 

@@ -7,12 +7,12 @@ must is that of `tables`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from copy import copy
 from dataclasses import dataclass
 from enum import IntEnum
 from itertools import accumulate, pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 Key = tuple[int, int]  # of a request: the PE that posted it, and which of its requests it is
 Space = Hashable  # a memory: the number of a PE for its symmetric heap, anything else for a private one
@@ -85,24 +85,6 @@ class Update(NamedTuple):
     width: int
 
 
-_APPLY: dict[str, Callable[[int, int, int], int]] = {
-    "set": lambda old, new, cond: new,
-    "swap": lambda old, new, cond: new,
-    "add": lambda old, new, cond: old + new,
-    "fetch": lambda old, new, cond: old,
-    "compare_swap": lambda old, new, cond: new if old == cond else old,
-    "and": lambda old, new, cond: old & new,
-    "or": lambda old, new, cond: old | new,
-    "xor": lambda old, new, cond: old ^ new,
-}
-
-
-def updated(old: bytes, update: Update) -> bytes:
-    """A word after an atomic on it."""
-    value = _APPLY[update.op](int.from_bytes(old, "little"), update.value, update.cond)
-    return (value % (1 << 8 * update.width)).to_bytes(update.width, "little")
-
-
 class Order(IntEnum):
     """URMA's placement order flags."""
 
@@ -141,6 +123,7 @@ class Request:
     stripe: int = 0  # which of the queue pairs that carry its queue
     put: Key | None = None  # of the first piece, where a put is carried in pieces
     ascending: bool = False
+    call: Any = None  # the `tags.Call` that it is part of
     repeats: bool = False  # each of its units is placed twice
     split: bool = False  # an atomic against other atomics only: a plain store may come between its read and its write
     gates: tuple[tuple[Key, Stage, Stage], ...] = ()  # (other, its stage, my stage that must wait for it)

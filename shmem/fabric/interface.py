@@ -57,6 +57,7 @@ class Caps:
     wakes: bool  # a store by a peer wakes a sleeping waiter
     clock: str  # "monotonic" or "virtual"
     peer_stores: Callable[[int], bool]  # whether loads and stores of this process reach the heap of that PE
+    tags: bool = False  # it knows which call wrote a byte (`shmem.check.accept`)
 
 
 @dataclass(frozen=True)

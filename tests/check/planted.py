@@ -25,6 +25,11 @@ class Planted:
     pes: int
     changes: dict[str, Any]
 
+    @property
+    def options(self) -> dict[str, Any]:
+        """What else `explore` and `replay` have to be told."""
+        return {"leaks": self.kind == "leak"}
+
 
 PLANTED: dict[str, Planted] = {}
 
@@ -256,7 +261,7 @@ def a_slot_without_credit(right: bool) -> None:
             shmem.signal_set(credit, i, 0)
 
 
-@planted(profile="udma", unit=4)
+@planted(kind="torn", profile="udma", unit=4)
 def a_packet_placed_in_halves(right: bool) -> None:
     """Data and flag of an LL packet come in one store; where four bytes are placed at a time, they do not."""
     layout = shmem.LL if not right else shmem.LL16

@@ -16,6 +16,7 @@ from shmem.delivery.profiles import varied
 from shmem.errors import ReplayMismatch
 
 from . import planted_requests as planted_requests  # registers some
+from . import planted_tags as planted_tags
 from .planted import PLANTED
 
 if sys.version_info >= (3, 11):
@@ -39,7 +40,7 @@ def saved() -> dict[str, str]:
 
 def _case(name: str) -> dict[str, Any]:
     bug = PLANTED[name]
-    return {"n_pes": bug.pes, "profile": varied(bug.profile, **bug.changes), "args": (False,)}
+    return {"n_pes": bug.pes, "profile": varied(bug.profile, **bug.changes), "args": (False,), **bug.options}
 
 
 def replayed(name: str, token: str) -> Report:

@@ -34,7 +34,8 @@ def _files(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Iterat
         Path(name).write_text(text)
     monkeypatch.syspath_prepend(Path.cwd())
     yield
-    sys.modules.pop("mailbox", None)
+    for name in ("mailbox", "steps"):
+        sys.modules.pop(name, None)
 
 
 def lasting(text: str) -> str:
@@ -59,7 +60,9 @@ def test_the_tests_pass(pytester: pytest.Pytester) -> None:
 
 def test_the_rest_runs(capsys: pytest.CaptureFixture[str]) -> None:
     rest = [code for kind, code in BLOCKS if kind == "python" and not code.startswith("# ")]
-    [loop, session] = rest
+    [loop, messages, session] = rest
+    exec(compile(messages, "docs/check.md", "exec"), {})
+    assert capsys.readouterr().out == "clobber\n"
     exec(compile(session, "docs/check.md", "exec"), {})
     assert capsys.readouterr().out == "assertion 1\n"
     exec(compile(f"import shmem\n{waiting(loop)}\nshmem.run(program, 2)", "docs/check.md", "exec"), {})

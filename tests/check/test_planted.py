@@ -16,6 +16,7 @@ from shmem.delivery.profiles import varied
 from shmem.fabric.sim import Job
 
 from . import planted_requests as planted_requests  # registers some
+from . import planted_tags as planted_tags
 from .planted import PLANTED
 
 FULL = os.environ.get("SHMEMU_TEST_CELLS") == "full"
@@ -28,7 +29,7 @@ COMPARED = [(name, right) for name in PLANTED for right in (False, True) if FULL
 def explored(name: str, right: bool, strategy: str, budget: Any = None) -> Report:
     bug = PLANTED[name]
     profile = varied(bug.profile, **bug.changes)
-    return explore(bug.program, bug.pes, profile, strategy, args=(right,), budget=budget)
+    return explore(bug.program, bug.pes, profile, strategy, args=(right,), budget=budget, **bug.options)
 
 
 @pytest.mark.parametrize("name", PLANTED)
@@ -37,7 +38,8 @@ def test_a_planted_bug_is_found(name: str, strategy: str, budget: int | None) ->
     bug = PLANTED[name]
     report = explored(name, False, strategy, budget)
     assert [failure.kind for failure in report.failures] == [bug.kind], report
-    again = replay(bug.program, report.failures[0].token, bug.pes, varied(bug.profile, **bug.changes), args=(False,))
+    profile = varied(bug.profile, **bug.changes)
+    again = replay(bug.program, report.failures[0].token, bug.pes, profile, args=(False,), **bug.options)
     assert [failure.kind for failure in again.failures] == [bug.kind], again
     assert again.failures[0].text == report.failures[0].text
 

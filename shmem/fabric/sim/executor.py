@@ -19,6 +19,7 @@ class SimJob:
     def __init__(self, executor: SimExecutor, number: int, q: int, ops: Records) -> None:
         self.executor, self.number, self.q, self.ops = executor, number, q, ops
         self.status, self.at, self.done = Status.OK, 0, False
+        self.tag = executor.fabric.calls.tag
 
     def wait(self, timeout_s: float) -> Status:
         """A step that may happen once the job is done; without time, a look."""
@@ -74,6 +75,7 @@ class SimExecutor:
             if broken or self.closed:
                 job.status = Status.CANCELLED if self.closed else Status.SKIPPED
             else:
+                self.fabric.calls.tag = job.tag
                 job.status, job.at = self.fabric.submit(job.q, job.ops, timeout_s=1.0)
                 broken = job.status is not Status.OK
             self.fabric.in_time()

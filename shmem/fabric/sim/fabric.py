@@ -15,6 +15,7 @@ from ... import bootstrap, runtime
 from ...delivery.facts import Touch, Undone, acquires, completed, could_acquire, stores, without
 from ...delivery.requests import Event, Kind, Place, Stage
 from ...delivery.tables import EFFECTS
+from ...delivery.tags import Call
 from ...enums import CMP
 from ...errors import ContextError
 from ...heap import POISON
@@ -22,6 +23,7 @@ from ...memory import caller
 from ...records import REFUSED, Conditions, Records
 from ...records import Kind as Word
 from ..interface import CONTEXTS, Caps, Counter, Fabric, Level, Members, Status
+from .calls import Calls
 from .memory import SimHeap
 from .records import run_record
 from .tasks import Job, Meeting, Step
@@ -60,7 +62,8 @@ class SimWorld(bootstrap.World):
 
     def tell_leaks(self, text: str) -> None:
         """Kept for whoever looks."""
-        self.job.leaks.append(text)
+        if text:
+            self.job.leaks.append(text)
 
     def abort(self, code: int) -> None:
         """Ends the job, all its PEs."""
@@ -84,10 +87,16 @@ class SimFabric:
 
     def __init__(self, job: Job, me: int) -> None:
         self.job, self.machine, self.profile = job, job.machine, job.program.profile
+        self.calls = Calls(job, me)
         self.me, self.n = me, job.program.n
         unit = self.profile.unit
         self.caps = Caps(
-            whole=unit, in_order=self.profile.program_order, wakes=True, clock="virtual", peer_stores=lambda pe: True
+            whole=unit,
+            in_order=self.profile.program_order,
+            wakes=True,
+            clock="virtual",
+            peer_stores=lambda pe: True,
+            tags=job.machine.tags is not None,
         )
         self.inner = CONTEXTS + 1
         self.meet_bytes = 1 << 11
@@ -154,16 +163,19 @@ class SimFabric:
         """A load of symmetric memory (of another PE: through `ptr`). plain: not one that looks at the memory itself."""
         return self.look([place], what, plain)[0]
 
-    def look(self, places: Sequence[Place], what: str, plain: bool = True) -> list[bytes]:
-        """A load of several places in one step."""
+    def look(
+        self, places: Sequence[Place], what: str, plain: bool = True, take: Callable[[Place], object] | None = None
+    ) -> list[bytes]:
+        """A load of several places in one step. take: looks at who wrote them, and returns what it has seen."""
         if plain:
             places = [self.machine.plain(self.me, place) for place in places]
-        touches = tuple(Touch(place, False) for place in places)
+        touches = tuple(Touch(place, False, marks=take is not None) for place in places)
 
-        def look() -> list[bytes]:
-            return [self.machine.look(self.me, place) for place in places]
+        def look() -> list[object]:
+            found: list[object] = [self.machine.look(self.me, place) for place in places]
+            return found if take is None else [*found, *map(take, places)]
 
-        found: list[bytes] = self.do(Step(what, look, touches=lambda: touches))
+        found: list[bytes] = self.do(Step(what, look, touches=lambda: touches))[: len(places)]
         self.looked(list(zip(places, found, strict=True)))
         return found
 
@@ -205,17 +217,18 @@ class SimFabric:
 
             self.do(Step("acquire", lambda: None, lambda: not machine.unseen(me), lambda: touches, could=could))
 
-    def store(self, place: Place, data: bytes, what: str) -> None:
-        """A plain store to symmetric memory."""
+    def store(self, place: Place, data: bytes, what: str, call: Call | None = None) -> None:
+        """A plain store to symmetric memory; call: whose result that is."""
+        call = call or self.calls.store(what)
         if self.profile.stores != "coherent" and place.space == self.me:
             self.take_turn(STORES, what)
-            self.machine.store(self.me, place, data)  # its placement is what others see
+            self.machine.store(self.me, place, data, call)  # its placement is what others see
             return
 
         def touches() -> tuple[Touch, ...]:
             return stores(self.machine, self.me, place, data)
 
-        self.do(Step(what, lambda: self.machine.store(self.me, place, data), touches=touches))
+        self.do(Step(what, lambda: self.machine.store(self.me, place, data, call), touches=touches))
 
     def take_turn(self, q: Hashable, what: str) -> None:
         """Where several tasks of a PE use a queue, the order of what they post and complete on it can be seen."""

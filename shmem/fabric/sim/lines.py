@@ -12,10 +12,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...delivery.facts import Touch, Undone
-from ...delivery.requests import Place
+from ...delivery.requests import Place, Request
+from ...delivery.tags import Message, marks, told
+from ...errors import AcceptError
 from ...framing import cut_of, flag_places, flagged_cells, pack_lines, payload_of, piece_cells, read_lines
 from ...layout import CELL, Layout, Reader, by_address
 from ..interface import Status
+from .inbox import Poll, note
 from .tasks import Step
 
 if TYPE_CHECKING:
@@ -33,7 +36,9 @@ def put(fabric: SimFabric, q: int, op: Fields, write: Callable[..., Any]) -> Non
     apart = layout.step > layout.line
     for first in range(0, span, layout.step if apart else max(span, 1)):
         data = image[first : first + layout.line if apart else span].tobytes()
-        write(fabric, q, op.pe, (op.dst + first, op.dst + first + len(data)), data=data)
+        request = write(fabric, q, op.pe, (op.dst + first, op.dst + first + len(data)), data=data)
+        if first == 0 and request.call is not None:
+            note(fabric.job.sent, op.pe, request.call, layout, Message(layout, op.value, op.dst, op.n))
 
 
 def poll(fabric: SimFabric, op: Fields, timeout_s: float) -> Status:
@@ -43,6 +48,7 @@ def poll(fabric: SimFabric, op: Fields, timeout_s: float) -> Status:
     found = reader.once() if timeout_s <= 0 or layout.reader is Reader.SINGLE_PASS else reader.waiting()
     if found is None:
         return Status.TIMEOUT
+    reader.check()
     fabric.heap.write(op.dst, found)
     return Status.OK
 
@@ -52,6 +58,33 @@ class _Reader:
 
     def __init__(self, fabric: SimFabric, layout: Layout, offset: int, flag: int, nbytes: int) -> None:
         self.fabric, self.layout, self.offset, self.flag, self.nbytes = fabric, layout, offset, flag, nbytes
+        self.poll = Poll(fabric, layout, offset, flag, nbytes)
+
+    def check(self) -> None:
+        """Raises AcceptError if what was read is not the message that was meant, where that is known."""
+        if not self.fabric.caps.tags:
+            return
+        task = self.fabric.job.running
+        assert task is not None
+        try:
+            self.poll.check(task.key)
+        except AcceptError as error:
+            task.told = hash((task.told, error.kind, str(error)))
+            raise
+
+    def _take(self, place: Place, flags: bool) -> object:
+        """Notes who wrote a cell that is loaded; returns what there is to tell of it."""
+        if not self.fabric.caps.tags:
+            return None
+        found = self.poll.data[place.lo] = marks(self.fabric.machine, self.fabric.me, place)
+        if flags:
+            self.poll.flags[place.lo] = found
+        return told(found)
+
+    def _load(self, at: int, flags: bool) -> bytes:
+        return self.fabric.look(
+            [self._cell(at)], "load of a cell", plain=False, take=lambda place: self._take(place, flags)
+        )[0]
 
     def _cell(self, at: int) -> Place:
         return Place(self.fabric.me, self.offset + at, self.offset + at + CELL)
@@ -59,8 +92,8 @@ class _Reader:
     def once(self) -> bytes | None:
         """Looks at each line once."""
 
-        def load(at: int, acquire: bool) -> int:
-            return int.from_bytes(self.fabric.load(self._cell(at), "load of a cell", plain=False), "little")
+        def load(at: int, flags: bool) -> int:
+            return int.from_bytes(self._load(at, flags), "little")
 
         return read_lines(load, self.layout, self.flag, self.nbytes, lambda: False)
 
@@ -76,8 +109,7 @@ class _Reader:
                 cut = cut_of(layout, self.nbytes, i)
                 if layout.reader is not Reader.SAME_LOAD:
                     for at in piece_cells(layout, cut):
-                        cell = self._cell(i * layout.step + at)
-                        line[at : at + CELL] = self.fabric.load(cell, "load of a cell", plain=False)
+                        line[at : at + CELL] = self._load(i * layout.step + at, False)
                 parts.append(payload_of(bytes(line), layout, cut))
         return b"".join(parts)[: self.nbytes]
 
@@ -99,7 +131,10 @@ class _Reader:
             now = line(undone)
             return all(now[at : at + size] == wanted for at, size in flags)
 
-        touches = tuple(Touch(place, False) for _, place in places)
+        def take() -> tuple[object, ...]:
+            return bytes(line([])), *(self._take(place, True) for _, place in places)
+
+        touches = tuple(Touch(place, False, marks=True) for _, place in places)
         what = f"flag {self.flag} in line {i} of {layout.name}"
-        step = Step(what, lambda: line([]), lambda: could([]), lambda: touches, could=could, takes=True)
-        return self.fabric.do(step)  # type: ignore[no-any-return]
+        step = Step(what, take, lambda: could([]), lambda: touches, could=could, takes=True)
+        return bytearray(self.fabric.do(step)[0])

@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from ...delivery.facts import Touch
 from ...delivery.requests import Key, Place, Request, Stage
+from ...delivery.tags import Call
 from ...errors import CheckError
 from ...heap import POISON
 from .tasks import Step
@@ -129,13 +130,15 @@ class SimHeap:
         place = self.find(address, nbytes)
         return ctypes.string_at(address, nbytes) if place is None else self._fabric.load(place, "load")
 
-    def write(self, address: int, data: bytes) -> None:
-        """Changes the bytes at any address: symmetric ones by a step."""
+    def write(self, address: int, data: bytes, call: Call | None = None) -> None:
+        """Changes the bytes at any address: symmetric ones by a step. call: whose result they are."""
         place = self.find(address, len(data))
         if place is None:
             ctypes.memmove(address, data, len(data))
-        else:
-            self._fabric.store(place, data, "store")
+            return
+        if call is not None:
+            call.places.append(place)
+        self._fabric.store(place, data, "store", call)
 
     # ---- private memory of requests in flight ----
 

@@ -17,7 +17,6 @@ from ...delivery.facts import Touch, completed
 from ...delivery.queues import QueueState
 from ...delivery.requests import Act, Event, Key, Kind, Order, Place, Request, Stage, Update
 from ...errors import CompletionError, CompletionQueueOverrun, QueueStateError
-from ...memory import caller
 from ...nic.engine import Pair, Target, Told, Wqe
 from ...nic.work import ATOMICS, SENDS, WRITES, Opcode
 from ...views import address_of
@@ -195,8 +194,9 @@ class SimEngine:
         number, own.posted = own.posted, own.posted + 1
         own.numbers[key] = number
         request = self._request(key, pair, own, wqe)
+        fabric.calls.begin()
+        fabric.calls.sign(request, f"{wqe.opcode.name.lower()} request")
         self._machine.post(request)
-        fabric.job.lines[key] = caller()
         return number
 
     def _request(self, key: Key, pair: Hashable, own: Own, wqe: Wqe) -> Request:

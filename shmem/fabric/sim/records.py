@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...delivery.requests import Kind, Place, Request, Stage, Update, units_of
 from ...enums import SIGNAL
-from ...memory import caller
 from ...records import CONDITION, NBI, Amo, Op
 from ...records import Kind as Word
 from ..interface import Level, Members, Status
@@ -25,6 +24,7 @@ _AMO = {
     Amo.FETCH: "fetch", Amo.SET: "set", Amo.ADD: "add", Amo.SWAP: "swap", Amo.COMPARE_SWAP: "compare_swap",
     Amo.AND: "and", Amo.OR: "or", Amo.XOR: "xor",
 }  # fmt: skip
+_CALLED = {Kind.WRITE: "put", Kind.READ: "get", Kind.ATOMIC: "atomic", Kind.STORE: "store", Kind.SEND: "send"}
 _SIGNAL = {SIGNAL.SET: "set", SIGNAL.ADD: "add"}
 
 
@@ -48,6 +48,7 @@ def run_record(fabric: SimFabric, q: int, row: tuple[int, ...], timeout_s: float
     """Interprets one record, given as a row of `RECORD`."""
     fields = Fields(*row)
     fabric.heap.follow()
+    fabric.calls.begin()
     return _RUN[Op(fields.op)](fabric, q, fields, timeout_s) or Status.OK
 
 
@@ -77,9 +78,8 @@ def post(
     if result is not None:
         more["result"] = fabric.heap.result(key, result, nbytes)
     request = Request(key, kind, fabric.post_name(q), pe, Place(pe, *at), (), **more)
+    fabric.calls.sign(request, _CALLED[kind])
     fabric.machine.post(request)
-    if fabric.job.clock is None:
-        fabric.job.lines[key] = caller()  # for the story of a failure
     if not request.keep:  # what waits for its answer is over when the call returns
         fabric.count(q)
     return request
@@ -88,23 +88,25 @@ def post(
 def write(
     fabric: SimFabric, q: int, pe: int, at: tuple[int, int], *,
     source: int | None = None, data: bytes = b"", word: Place | None = None, word_update: Update | None = None,
-) -> None:  # fmt: skip
+) -> Request:  # fmt: skip
     """Puts a WRITE in flight, in pieces where the profile stripes it: of `data`, or of what is at an address later.
-    word: a flag that follows the data; where they are in pieces a request of its own, on the first queue pair."""
+    word: a flag that follows the data; where they are in pieces a request of its own, on the first queue pair. Returns
+    the first."""
     profile = fabric.profile
     cuts = units_of(*at, profile.stripe_bytes) if profile.stripes > 1 else (at,)
     more: dict[str, Any] = {"word": word, "word_update": word_update}
     if len(cuts) <= 1:
-        post(fabric, q, Kind.WRITE, pe, at, source=source, data=data, **more)
-        return
-    first = None
+        return post(fabric, q, Kind.WRITE, pe, at, source=source, data=data, **more)
+    pieces: list[Request] = []
     for i, (lo, hi) in enumerate(cuts):
         done = lo - at[0]
         late = {"source": source + done} if source is not None else {"data": data[done : hi - at[0]]}
-        piece = post(fabric, q, Kind.WRITE, pe, (lo, hi), stripe=i % profile.stripes, put=first, **late)
-        first = piece.put = first or piece.key
+        first = pieces[0].key if pieces else None
+        pieces.append(post(fabric, q, Kind.WRITE, pe, (lo, hi), stripe=i % profile.stripes, put=first, **late))
+        pieces[0].put = pieces[0].key
     if word is not None:
-        post(fabric, q, Kind.WRITE, pe, (at[1], at[1]), put=first, **more)
+        post(fabric, q, Kind.WRITE, pe, (at[1], at[1]), put=pieces[0].put, **more)
+    return pieces[0]
 
 
 def _until(fabric: SimFabric, request: Request, stage: Stage, what: str) -> None:
@@ -155,7 +157,7 @@ def _read(fabric: SimFabric, q: int, op: Fields, src: int, dst: int, nbytes: int
 def _take(fabric: SimFabric, request: Request, address: int, what: str) -> None:
     """Waits for the answer of a blocking request, and stores it."""
     _until(fabric, request, Stage.ANSWERED, what)
-    fabric.heap.write(address, fabric.machine.answers.pop(request.key))
+    fabric.heap.write(address, fabric.machine.answers.pop(request.key), request.call)
 
 
 def _get(fabric: SimFabric, q: int, op: Fields, timeout_s: float) -> None:

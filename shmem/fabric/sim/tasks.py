@@ -24,7 +24,8 @@ from ...delivery.machine import Machine
 from ...delivery.memory import Memory
 from ...delivery.profiles import Profile
 from ...delivery.requests import FAULTS, Event, Key, Place
-from ...errors import NondeterministicProgram, StateError
+from ...delivery.tags import Call, Tags
+from ...errors import AcceptError, NondeterministicProgram, StateError
 from ...memory import OURS, caller
 from .clock import Clock
 
@@ -71,6 +72,8 @@ class Task:
     error: BaseException | None = None
     text: str = ""  # what the error says: it may look at symmetric memory
     told: int = 0  # a digest of everything it was told
+    call: Call | None = None  # that it is in
+    tag: int | None = None  # the message that it writes (`shmem.check.tagged`)
     seen: dict[Place, bytes] = field(default_factory=dict)  # what it has loaded since it last spun
     polls: dict[tuple[str, Place], list[Any]] = field(default_factory=dict)  # by line: the value last seen, how often
     clock: float = 0.0  # microseconds, where the job has a clock
@@ -110,6 +113,7 @@ class Program:
     around: Around | None = None
     clock: Model | None = None  # what comes next is what is due first
     ties: int | None = None  # draws what of equal times comes first
+    leaks: bool = False  # symmetric memory that is not freed at the end is a failure
 
 
 @dataclass
@@ -177,6 +181,8 @@ def _pair(key: TaskKey) -> tuple[int, int]:
 
 def _failure(task: Task) -> tuple[str, str]:
     """The kind of failure that a task ended with, and what there is to say."""
+    if isinstance(task.error, AcceptError):
+        return task.error.kind, task.text
     return "assertion" if isinstance(task.error, AssertionError) else "exception", task.text
 
 
@@ -187,6 +193,9 @@ class Job:
         self.program = program
         self.clock = None if program.clock is None else Clock(self, program.clock, program.ties)
         self.machine = Machine(program.profile, Memory()) if self.clock is None else self.clock.network.machine
+        self.tags = Tags()
+        self.machine.tags = self.tags if self.clock is None else None
+        self.sent: dict[tuple[int, int, int], list[Call]] = {}  # `inbox.Sent`
         self.tasks: dict[TaskKey, Task] = {}
         self.meetings: dict[tuple[int, int], Meeting] = {}  # by slot and leader
         self.notes: dict[tuple[int, int], int] = {}  # what a PE shows in a slot
@@ -246,7 +255,7 @@ class Job:
                 task.text = _text(error)
                 task.error = error
 
-        task = Task(key, pe, process, greenlet(life))
+        task = Task(key, pe, process, greenlet(life), tag=self.running.tag if self.running else None)
         self.tasks[key] = task
         if self.running is not None:
             task.clock = self.running.clock
@@ -402,6 +411,8 @@ class Job:
             kind = "cut" if self.moves() else "deadlock"
             waits = tuple(f"{name_of(task.key)} waits in {step.what}" for task, step in stuck)
             return End((kind, *waits), kind, None, "; ".join(waits))
+        if self.program.leaks and self.leaks:
+            return End(("leak", *self.leaks), "leak", None, "".join(self.leaks).rstrip())
         return End(tuple(frozen(self.tasks[pe].result) for pe in range(self.program.n)), "")
 
     def outcome(self) -> Hashable:
