@@ -14,8 +14,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import islice
 
-from ..delivery.facts import Could, Facts, Move, Undone, alternative
+from ..delivery.facts import Could, Facts, Move, Undone, alternative, forked
 from .bounds import Bounds, Ended
 from .found import Found
 from .path import Steps
@@ -80,11 +81,10 @@ class Search:
             self.found.end(system.outcome())
             self.stop = self.ended(system, self.trail.moves)
         self.stop = self.stop or self.bounds.met(self.found)
-        awake = [move for move in node.enabled if move not in sleep]
-        if awake:
-            node.todo.append(awake[0])
+        node.todo += islice((move for move in node.enabled if move not in sleep), 1)
         for facts in system.blocked():
-            self._races(facts, len(self.path) - 1)
+            if facts.touches:  # else nothing races with it
+                self._races(facts, len(self.path) - 1)
 
     def _advance(self, node: Node) -> bool:
         """Takes the next move to try from a state; False when there is none."""
@@ -93,7 +93,8 @@ class Search:
             if move in node.done or move in node.sleep:
                 continue
             node.done.add(move)
-            node.todo += [other for other in node.enabled if alternative(move, other)]
+            if forked(move):
+                node.todo += [other for other in node.enabled if alternative(move, other)]
             at = len(self.path) - 1
             self.trail.back(at)
             node.facts = self.trail.here().facts(move)
@@ -110,7 +111,7 @@ class Search:
     def _ordered(self, facts: Facts) -> int:
         """The steps that happen before a move, whatever is tried: its task's own, and what makes it possible."""
         found = 0
-        for i in self.steps.before(facts.move, facts.needs):
+        for i in self.steps.before(facts.move, facts.needs()):
             found |= self.path[i].before
         return found
 

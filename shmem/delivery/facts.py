@@ -5,7 +5,7 @@ A move is an event of the delivery or a step of a task.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -168,6 +168,11 @@ def _reached(machine: Machine, request: Request, stage: Stage) -> list[Event]:
 _FATES = ((Act.BELL, Act.LOSE), (Act.RETIRE, Act.UNTOLD), (Act.ACCEPT, Act.GIVE_UP))
 
 
+def forked(move: Move) -> bool:
+    """Whether a move is one of several ways in which a thing may go."""
+    return isinstance(move, Event) and any(move.act in fates for fates in _FATES)
+
+
 def alternative(one: Move, other: Move) -> bool:
     """Whether two moves are two ways in which one thing may go: where one is tried, so must be the other."""
     if not (isinstance(one, Event) and isinstance(other, Event)) or (one.key, one.unit) != (other.key, other.unit):
@@ -233,24 +238,31 @@ class Facts:
 
     move: Move
     touches: tuple[Touch, ...]
-    needs: tuple[object, ...]  # of what earlier moves made possible: what it could not do without
+    needs: Callable[[], Iterable[object]]  # of what earlier moves made possible: what it could not do without
     could: Could | None = None  # of a step that waits for values in memory
     locks: bool = False  # it keeps others of its kind out
     unlocks: bool = False  # until this
 
     def conflicts(self, other: Facts) -> bool:
         """Whether the order of the two can be seen."""
-        return any(mine.conflicts(its) for mine in self.touches for its in other.touches)
+        for mine in self.touches:
+            for its in other.touches:
+                if mine.conflicts(its):
+                    return True
+        return False
 
 
 def event_facts(machine: Machine, event: Event) -> Facts:
     """What is known of an enabled event."""
     if event.act in (Act.BELL, Act.LOSE):
-        return Facts(event, touches(machine, event), (("bell", event.key, event.unit),))
-    needs = (("posted", event.key), ("rung", event.key), *causes(machine, event))
+        return Facts(event, touches(machine, event), lambda: (("bell", event.key, event.unit),))
     split = machine.known[event.key].split
     locks, unlocks = event.act is Act.FETCH, split and event.act is Act.PLACE
-    return Facts(event, touches(machine, event), needs, None, locks, unlocks)
+    return Facts(event, touches(machine, event), lambda: _needs(machine, event), None, locks, unlocks)
+
+
+def _needs(machine: Machine, event: Event) -> list[object]:
+    return [("posted", event.key), ("rung", event.key), *causes(machine, event)]
 
 
 def completed(

@@ -103,7 +103,7 @@ class Run:
         step = self.step(move)
         assert step is not None
         could = None if step.could is None else partial(step.could, self)
-        return Facts(move, step.touches(self), tuple(step.needs(self)), could)
+        return Facts(move, step.touches(self), partial(step.needs, self), could)
 
     def blocked(self) -> list[Facts]:
         """The next steps of the PEs that wait."""
