@@ -34,7 +34,6 @@ class Node:
     # of the step taken from here:
     facts: Facts | None = None
     before: int = 0  # the steps that happen before it, and itself, as bits
-    gives: tuple[object, ...] = ()
 
 
 class Search:
@@ -62,7 +61,7 @@ class Search:
                 if self.path:
                     last = self.path[-1]
                     assert last.facts is not None
-                    self.steps.remove(last.facts.move, last.facts.touches, last.gives)
+                    self.steps.remove()
                     if self.with_sleep:
                         last.sleep[last.facts.move] = last.facts
         self.found.complete = not self.found.cut and not any(set(node.todo) - node.done for node in self.path)
@@ -99,8 +98,7 @@ class Search:
             self.trail.back(at)
             node.facts = self.trail.here().facts(move)
             node.before = 1 << at | self._races(node.facts, at)
-            node.gives = self.trail.forward(move)
-            self.steps.add(at, move, node.facts.touches, node.gives)
+            self.steps.add(move, node.facts.touches, self.trail.forward(move))
             sleep = {
                 other: facts for other, facts in node.sleep.items() if other != move and not facts.conflicts(node.facts)
             }
@@ -124,9 +122,11 @@ class Search:
         held = 0
         writes: list[int] = []  # steps that the move waits for, as far as is known
         for i in self.steps.near(facts.touches):
+            if turned >> i & 1:
+                continue
             node = self.path[i]
             assert node.facts is not None
-            if turned >> i & 1 or not facts.conflicts(node.facts):
+            if not facts.conflicts(node.facts):
                 continue
             if facts.locks and not node.facts.locks and node.facts.unlocks:
                 held |= node.before  # it could not have come between the two steps of that atomic, but before both
