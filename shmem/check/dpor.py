@@ -12,7 +12,7 @@ with no load.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -28,7 +28,7 @@ class Node:
     """A state on the path, and what is still to be tried there."""
 
     sleep: dict[Move, Facts]
-    enabled: list[Move]
+    enabled: Sequence[Move]
     todo: list[Move] = field(default_factory=list)
     done: set[Move] = field(default_factory=set)
     # of the step taken from here:

@@ -31,7 +31,7 @@ class Usual:
     def __init__(self) -> None:
         self.late: dict[Move, None] = {}  # passed over, in that order
 
-    def moves(self, system: System) -> list[Move]:
+    def moves(self, system: System) -> Sequence[Move]:
         """The moves that are possible, in the usual order."""
         possible = system.moves()
         if not self.late:
@@ -44,7 +44,7 @@ class Usual:
         self.late.pop(moves[choice], None)
 
 
-Choose = Callable[[list[Move]], int]  # the place of the next move among those possible
+Choose = Callable[[Sequence[Move]], int]  # the place of the next move among those possible
 
 
 def run(
@@ -76,7 +76,7 @@ def follow(
     job, given = Job(program), iter(choices)
     looks = no_watch if watch is None else partial(watch, job)
 
-    def choose(moves: list[Move]) -> int:
+    def choose(moves: Sequence[Move]) -> int:
         return min(next(given, 0), len(moves) - 1)
 
     made = run(job, choose, watch=looks, stop=lambda: to_failure and job.failure)[1]

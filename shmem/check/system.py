@@ -6,7 +6,7 @@ program whose PEs are tasks, which can only be run again from its start. `Trail`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from typing import Protocol
 
 from ..delivery.facts import Facts, Move
@@ -16,7 +16,7 @@ from ..errors import NondeterministicProgram
 class System(Protocol):
     """Something with moves. All but `perform` change nothing."""
 
-    def moves(self) -> list[Move]:
+    def moves(self) -> Sequence[Move]:
         """What may happen next, in the usual order; nothing at an end."""
 
     def blocked(self) -> list[Facts]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from .completions import COUNTER
 from .machine import Machine, updated
@@ -22,8 +22,7 @@ Undone = list[tuple[Place, bytes]]  # writes taken back, the last first: what wa
 Could = Callable[[Undone], bool]
 
 
-@dataclass(frozen=True, slots=True)
-class Touch:
+class Touch(NamedTuple):
     """Bytes that a step reads or changes. `silent`: it writes what is there already. `old`: what a write replaces, None
     where that is not known."""
 
@@ -34,8 +33,9 @@ class Touch:
 
     def conflicts(self, other: Touch) -> bool:
         """Whether the order of the two can be seen."""
-        mine, its = self.place, other.place
-        if mine.space != its.space or mine.hi <= its.lo or its.hi <= mine.lo:
+        space, lo, hi = self.place
+        its, first, end = other.place
+        if hi <= first or end <= lo or space != its:
             return False
         return (self.writes and (other.writes or not self.silent)) or (other.writes and not other.silent)
 

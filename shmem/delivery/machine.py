@@ -8,12 +8,13 @@ to symmetric memory.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from ..errors import ArgumentError
 from .completions import COUNTER, Completion, ReceiveQueue, Ring
 from .memory import Memory
+from .moves import joined, run_of
 from .profiles import Profile
 from .queues import QueueState
 from .requests import Act, Event, Key, Kind, Place, Request, Stage, Update, units_of
@@ -71,6 +72,8 @@ class Machine:
         self.answers: dict[Key, bytes] = {}  # results that a program waits for
         self.failed: dict[Key, Event] = {}  # requests that failed or were flushed, and the events that ended them
         self.known: dict[Key, Request] = {}  # all that was ever posted: what of it never changes
+        self._ahead: dict[Key, Sequence[Event]] = {}  # the next events of requests that wait for nobody
+        self._forwarding = profile.program_order or profile.stores != "coherent"
 
     # ---- what programs do ----
 
@@ -85,6 +88,8 @@ class Machine:
 
     def look(self, pe: int, place: Place) -> bytes:
         """What is in memory, or in a PE's own view of it, with the stores of that PE that are still to be placed."""
+        if self.views is None and not self._forwarding:
+            return self.memory.read(place)
         if place.space == ("view", pe):
             assert self.views is not None
             place = Place(pe, place.lo, place.hi)
@@ -179,11 +184,27 @@ class Machine:
 
     # ---- what the network does ----
 
-    def enabled(self) -> list[Event]:
+    def enabled(self) -> Sequence[Event]:
         """The events that may happen next, in a fixed order."""
-        shown = [] if self.views is None else self.views.enabled()
-        bells = [event for queue in self.queue_pairs.values() for event in queue.bell_events()]
-        return shown + bells + [event for request in self.flight.values() for event in self._next(request)]
+        parts = [self._next(request) for request in self.flight.values()]
+        if self.queue_pairs:
+            parts = [queue.bell_events() for queue in self.queue_pairs.values()] + parts
+        return joined(parts if self.views is None else [self.views.enabled(), *parts])
+
+    def _next(self, request: Request) -> Sequence[Event]:
+        """The events of a request that may happen next."""
+        if (known := self._ahead.get(request.key)) is not None:
+            return known
+        found = joined(list(self._parts(request)))
+        if self._alone(request):
+            self._ahead[request.key] = found  # until one of them happens
+        return found
+
+    def _alone(self, request: Request) -> bool:
+        """Whether what a request may do next is no affair of others, from here on."""
+        if request.ring or request.split or not (request.accepted and request.told):
+            return False
+        return not request.gates or self._open(request, *Stage)
 
     def pends(self, event: Event) -> bool:
         """Whether there is such an event still to come, perhaps not yet possible."""
@@ -196,54 +217,50 @@ class Machine:
         the PE can't acquire."""
         return self.views is not None and bool(self.views.unseen.get(pe))
 
-    def _open(self, request: Request, stage: Stage) -> bool:
-        """Whether nothing keeps a request from a stage."""
+    def _open(self, request: Request, *stages: Stage) -> bool:
+        """Whether nothing keeps a request from some stages."""
         for key, reached, mine in request.gates:
             other = self.flight.get(key)
-            if mine is stage and other is not None and not other.reached(reached):
+            if mine in stages and other is not None and not other.reached(reached):
                 return False
         return True
 
-    def _next(self, request: Request) -> Iterator[Event]:
+    def _parts(self, request: Request) -> Iterator[Sequence[Event]]:
         key = request.key
         if request.ring and (special := self.queue_pairs[request.queue].special(request)) is not None:
-            yield from special
+            yield special
             return
         if not request.accepted:
             if self._open(request, Stage.SOURCE):
                 if self._receives(request):
-                    yield Event(key, Act.ACCEPT, 0)
+                    yield [Event(key, Act.ACCEPT, 0)]
                 elif not self.queue_pairs[request.queue].patient:
-                    yield Event(key, Act.GIVE_UP, 0)
+                    yield [Event(key, Act.GIVE_UP, 0)]
             return
         if not request.read:
             if self._open(request, Stage.SOURCE):
-                yield Event(key, Act.SOURCE, 0)
+                yield [Event(key, Act.SOURCE, 0)]
             return
         if request.repeats:
-            yield from self._second(request)
-        if request.placed != request.full and self._open(request, Stage.SOURCE) and self._open(request, Stage.PLACED):
+            yield self._second(request)
+        placed, full = request.placed, request.full
+        if placed != full and self._open(request, Stage.SOURCE, Stage.PLACED):
             if not request.fetched:
                 if not self._busy(request.at):
-                    yield Event(key, Act.FETCH, 0)
+                    yield [Event(key, Act.FETCH, 0)]
                 return
-            for i in range(len(request.units)):
-                if not request.placed >> i & 1:
-                    yield Event(key, Act.PLACE, i)
-                    if request.ascending:
-                        break
-        elif request.placed == request.full and not request.worded:
-            yield Event(key, Act.WORD, 0)
+            left = full ^ placed
+            yield run_of(key, Act.PLACE, left & -left if request.ascending else left)
+        elif placed == full and not request.worded:
+            yield [Event(key, Act.WORD, 0)]
         if request.result is not None and self._open(request, Stage.ANSWERED):
-            for i in range(len(request.units)):
-                if request.placed >> i & 1 and not request.landed >> i & 1:
-                    yield Event(key, Act.LAND, i)
+            yield run_of(key, Act.LAND, placed & ~request.landed)
         if not request.told and self._may_tell(request):
-            yield Event(key, Act.RECEIVE, 0)
+            yield [Event(key, Act.RECEIVE, 0)]
         if request.ring and self._complete(request):
-            yield Event(key, Act.RETIRE, 0)
+            yield [Event(key, Act.RETIRE, 0)]
         if self.profile.lost_ack and request.ring and self._complete(request, self.executed_at(request)):
-            yield Event(key, Act.UNTOLD, 0)
+            yield [Event(key, Act.UNTOLD, 0)]
 
     def _receives(self, request: Request) -> bool:
         """Whether there is a receive for a request."""
@@ -253,14 +270,10 @@ class Machine:
         return taker is not None and bool(taker.posted)
 
     @staticmethod
-    def _second(request: Request) -> Iterator[Event]:
+    def _second(request: Request) -> Sequence[Event]:
         """The second deliveries that may happen: any time after the first, whatever was posted or fenced since."""
-        for i in range(len(request.units)):
-            if not request.again >> i & 1:
-                if request.placed >> i & 1:
-                    yield Event(request.key, Act.AGAIN, i)
-                if request.ascending:
-                    break
+        left = request.full ^ request.again
+        return run_of(request.key, Act.AGAIN, (left & -left if request.ascending else left) & request.placed)
 
     def _busy(self, word: Place) -> bool:
         """Whether an atomic on a word has read it and not yet placed the new value."""
@@ -315,6 +328,7 @@ class Machine:
             queue = self.queue_pairs[self.known[event.key].queue]
             return (event, *queue.bell(self.flight, event.act is Act.LOSE))
         request = self.flight[event.key]
+        self._ahead.pop(event.key, None)
         _FIRE[event.act](self, request, event.unit)
         self._end(request)
         return (event,)
@@ -460,6 +474,7 @@ class Machine:
         other.takers = {name: taker.copy() for name, taker in self.takers.items()}
         other.receives = dict(self.receives)
         other.received = {pe: list(told) for pe, told in self.received.items()}
+        other._ahead, other._forwarding = dict(self._ahead), self._forwarding
         other.answers, other.known, other.failed = dict(self.answers), dict(self.known), dict(self.failed)
         return other
 

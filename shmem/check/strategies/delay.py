@@ -6,7 +6,7 @@ is easy to read.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..bounds import Bounds, Ended
@@ -45,7 +45,7 @@ def _execution(
 ) -> bool:
     """Runs one, and notes how many moves were possible wherever there was a choice; whether the search is to end."""
 
-    def choose(moves: list[Any]) -> int:
+    def choose(moves: Sequence[Any]) -> int:
         widths.append(len(moves))
         return choices[len(widths) - 1] if len(widths) <= len(choices) else 0
 

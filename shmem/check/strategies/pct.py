@@ -9,7 +9,7 @@ the form for partial orders by Yuan, Yang, Gu 2018).
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 from ...delivery.requests import Act, Event
@@ -26,7 +26,7 @@ def search(start: Callable[[], System], bounds: Bounds, seed: int, ended: Ended,
     """Executions by random priorities; how long they are is learnt from those before."""
     longest = 16
 
-    def choices(i: int) -> Callable[[list[Any]], int]:
+    def choices(i: int) -> Callable[[Sequence[Any]], int]:
         rng = random.Random(f"{seed}.{i}")
         drops = {rng.randrange(longest): -1 - k for k in range(depth - 1)}
         priorities: dict[Hashable, float] = {}
@@ -35,7 +35,7 @@ def search(start: Callable[[], System], bounds: Bounds, seed: int, ended: Ended,
         def best(chains: list[Hashable]) -> int:
             return max(range(len(chains)), key=lambda k: priorities[chains[k]])
 
-        def choose(moves: list[Any]) -> int:
+        def choose(moves: Sequence[Any]) -> int:
             nonlocal at
             chains = [_chain(move) for move in moves]
             for chain in chains:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..bounds import Bounds, Ended
@@ -14,7 +14,7 @@ from ..system import System
 def several(choose: Choose) -> Choose:
     """Asks only where there are several moves."""
 
-    def chosen(moves: list[Any]) -> int:
+    def chosen(moves: Sequence[Any]) -> int:
         return choose(moves) if len(moves) > 1 else 0
 
     return chosen

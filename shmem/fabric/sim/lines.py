@@ -13,7 +13,7 @@ import numpy as np
 
 from ...delivery.facts import Touch, Undone
 from ...delivery.requests import Kind, Place
-from ...framing import cut_of, flag_places, flagged_cells, pack_lines, payload_of, piece_cells, read_lines
+from ...framing import cut_of, flag_places, flagged_cells, payload_of, piece_cells, read_lines, stores
 from ...layout import CELL, Layout, Reader, by_address
 from ..interface import Status
 from .tasks import Step
@@ -28,11 +28,12 @@ def put(fabric: SimFabric, q: int, op: Fields, post: Callable[..., Any]) -> None
     layout = by_address(op.aux)
     payload = np.frombuffer(fabric.heap.read(op.src, op.n), np.uint8)
     span = layout.span(op.n, op.cond)
-    image = np.zeros(span, np.uint8)
-    pack_lines(image, payload, layout, op.value, op.cond)
+    image = bytearray(span)
+    for at, bits, _ in stores(payload, layout, op.value, op.cond):
+        image[at : at + CELL] = bits.to_bytes(CELL, "little")
     apart = layout.step > layout.line
     for first in range(0, span, layout.step if apart else max(span, 1)):
-        data = image[first : first + layout.line if apart else span].tobytes()
+        data = bytes(image[first : first + layout.line if apart else span])
         post(fabric, q, Kind.WRITE, op.pe, (op.dst + first, op.dst + first + len(data)), data=data)
 
 

@@ -210,6 +210,8 @@ class SimHeap:
         """Sources that the program has changed since it last did anything: from here on requests may read them so."""
         if self._raw:
             self._check_raw()
+        if not self._sources:
+            return
         machine = self._fabric.machine
         self._sources = [late for late in self._sources if late.key is not None and not machine.known[late.key].read]
         for late in self._sources:

@@ -87,8 +87,7 @@ def post(
 def _until(fabric: SimFabric, request: Request, stage: Stage, what: str) -> None:
     """Waits until a request is at a stage."""
     if not request.reached(stage):
-        events = request.events(stage)
-        fabric.do(Step(what, lambda: None, lambda: request.reached(stage), needs=lambda: events))
+        fabric.do(Step(what, lambda: None, lambda: request.reached(stage), needs=lambda: request.events(stage)))
 
 
 def _write(fabric: SimFabric, q: int, op: Fields, dst: int, src: int, nbytes: int, **more: Any) -> None:

@@ -22,6 +22,7 @@ from ... import runtime
 from ...delivery.facts import Could, Facts, Move, Touch, event_facts
 from ...delivery.machine import Machine
 from ...delivery.memory import Memory
+from ...delivery.moves import joined
 from ...delivery.profiles import Profile
 from ...delivery.requests import FAULTS, Event, Key, Place
 from ...errors import NondeterministicProgram, StateError
@@ -146,8 +147,13 @@ def _text(error: BaseException) -> str:
         return f"{type(error).__name__}, which can't be told ({type(wrong).__name__})"
 
 
+_SIMPLE = (type(None), bool, int, float, str, bytes)
+
+
 def frozen(value: Any) -> Hashable:
     """A value that can be compared and hashed, for what a program returned."""
+    if type(value) in _SIMPLE:
+        return value  # type: ignore[no-any-return]
     if isinstance(value, (np.ndarray, np.generic)):
         return frozen(value.tolist())
     if isinstance(value, (list, tuple)):
@@ -298,7 +304,7 @@ class Job:
         """Whether all tasks have ended."""
         return all(task.step is None for task in self.tasks.values())
 
-    def moves(self) -> list[Move]:
+    def moves(self) -> Sequence[Move]:
         """What may happen next, in the usual order: what is in flight arrives, who ran last goes on, then the others
         by number, then what is a fault."""
         ready, waiting = self._sorted()
@@ -306,9 +312,8 @@ class Job:
             return []
         coming = self.machine.enabled()
         if faults := [event for event in coming if event.act in FAULTS] if self.machine.queue_pairs else []:
-            moves = [*(event for event in coming if event.act not in FAULTS), *ready, *faults]
-        else:
-            moves = coming + ready
+            coming = [event for event in coming if event.act not in FAULTS]
+        moves = joined([coming, ready, faults])
         return moves or [task.key for task, step in waiting if step.gives_up]
 
     def blocked(self) -> list[Facts]:
