@@ -81,8 +81,10 @@ class Search:
             self.stop = self.ended(system, self.trail.moves)
         self.stop = self.stop or self.bounds.met(self.found)
         node.todo += islice((move for move in node.enabled if move not in sleep), 1)
+        last = self.path[-2].facts if len(self.path) > 1 else None
         for facts in system.blocked():
-            if facts.touches:  # else nothing races with it
+            # What touches nothing races with nothing; what the last step does not concern was looked at before it.
+            if facts.touches and (last is None or facts.move == last.move or facts.conflicts(last)):
                 self._races(facts, len(self.path) - 1)
 
     def _advance(self, node: Node) -> bool:

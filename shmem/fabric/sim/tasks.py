@@ -361,7 +361,8 @@ class Job:
         else:
             task.told = hash((task.told, frozen(value)))
             self._resume(task, value)
-        for key in islice(reversed(self.machine.known), len(self.machine.known) - posted):
+        new = len(self.machine.known) - posted
+        for key in islice(reversed(self.machine.known), new) if new else ():
             self._given += [("posted", key), *([("rung", key)] if self.machine.known[key].rung else [])]
         return tuple(self._given)
 
@@ -403,7 +404,7 @@ class Job:
 
     def mark(self) -> Hashable:
         """What the tasks were told."""
-        return tuple(task.told for task in self.tasks.values())
+        return tuple([task.told for task in self.tasks.values()])
 
     def copy(self) -> None:
         """Tasks can't be copied."""
