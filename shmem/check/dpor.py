@@ -110,9 +110,9 @@ class Search:
 
     def _ordered(self, facts: Facts) -> int:
         """The steps that happen before a move, whatever is tried: its task's own, and what makes it possible."""
-        found = 0
+        found, path = 0, self.path
         for i in self.steps.before(facts.move, facts.needs()):
-            found |= self.path[i].before
+            found |= path[i].before
         return found
 
     def _races(self, facts: Facts, upto: int) -> int:

@@ -44,17 +44,16 @@ class Steps:
 
     def near(self, touches: Iterable[Touch]) -> list[int]:
         """The steps that may touch the same bytes, the last first."""
-        found: set[int] = set()
+        found: list[list[int]] = []
         for touch in touches:
             space, pieces = touch.place.space, _pieces(touch)
             if space not in self._all:
                 continue
             if pieces is None:
-                found.update(self._all[space])
-                continue
-            for piece in (None, *pieces):
-                found.update(self._near.get((space, piece), ()))
-        return sorted(found, reverse=True)
+                found.append(self._all[space])
+            else:
+                found += [steps for piece in (None, *pieces) if (steps := self._near.get((space, piece)))]
+        return found[0][::-1] if len(found) == 1 else sorted(set().union(*found), reverse=True)
 
     def before(self, move: Move, needs: Iterable[object]) -> list[int]:
         """The last step of the move's task, and those that gave what it needs."""

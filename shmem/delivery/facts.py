@@ -190,9 +190,9 @@ def causes(machine: Machine, event: Event) -> list[Event]:
         if mine is Stage.SOURCE or act in _GATED.get(mine, ())
         for cause in _reached(machine, machine.known[key], stage)
     ]
-    if act > Act.ACCEPT:
+    if request.needs_receive and act > Act.ACCEPT:
         found += request.events(Stage.ACCEPTED)
-    if act > Act.SOURCE:
+    if request.source is not None and act > Act.SOURCE:
         found += request.events(Stage.SOURCE)
     if act is Act.PLACE and request.split:
         found.append(Event(event.key, Act.FETCH, 0))

@@ -88,7 +88,7 @@ def run_of(key: Key, act: Act, units: int) -> Sequence[Event]:
     """The events of one kind for the units that are bits of a number, ascending."""
     if units.bit_count() >= RUN_MIN:
         return Units(key, act, units)
-    return [Event(key, act, unit) for unit in bits_of(units)]
+    return [Event(key, act, unit) for unit in range(units.bit_length()) if units >> unit & 1]
 
 
 def bits_of(units: int) -> Iterator[int]:

@@ -6,6 +6,7 @@ that finds nothing.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -53,6 +54,8 @@ class _Reader:
 
     def __init__(self, fabric: SimFabric, layout: Layout, offset: int, flag: int, nbytes: int) -> None:
         self.fabric, self.layout, self.offset, self.flag, self.nbytes = fabric, layout, offset, flag, nbytes
+        self._wanted = flag.to_bytes(layout.flag_bytes, "little")
+        self._shape = functools.cache(lambda cut: (flag_places(layout, cut), flagged_cells(layout, cut)))
 
     def _cell(self, at: int) -> Place:
         return Place(self.fabric.me, self.offset + at, self.offset + at + CELL)
@@ -72,9 +75,9 @@ class _Reader:
         group = layout.group or max(count, 1)
         for first in range(0, count, group):
             lines = range(first, min(first + group, count))
-            seen = [self._flags(i) for i in lines]
-            for i, line in zip(lines, seen, strict=True):
-                cut = cut_of(layout, self.nbytes, i)
+            cuts = [cut_of(layout, self.nbytes, i) for i in lines]
+            seen = [self._flags(i, cut) for i, cut in zip(lines, cuts, strict=True)]
+            for i, cut, line in zip(lines, cuts, seen, strict=True):
                 if layout.reader is not Reader.SAME_LOAD:
                     for at in piece_cells(layout, cut):
                         cell = self._cell(i * layout.step + at)
@@ -82,18 +85,16 @@ class _Reader:
                 parts.append(payload_of(bytes(line), layout, cut))
         return b"".join(parts)[: self.nbytes]
 
-    def _flags(self, i: int) -> bytearray:
+    def _flags(self, i: int, cut: int) -> bytearray:
         """Waits until the flags of a line are all there; returns the line with the cells that hold them."""
-        layout = self.layout
-        cut = cut_of(layout, self.nbytes, i)
-        flags, cells = flag_places(layout, cut), flagged_cells(layout, cut)
-        wanted = self.flag.to_bytes(layout.flag_bytes, "little")
+        layout, wanted, without = self.layout, self._wanted, self.fabric.without
+        flags, cells = self._shape(cut)
         places = [(at, self._cell(i * layout.step + at)) for at in cells]
 
         def line(undone: Undone) -> bytearray:
             found = bytearray(layout.line - cut)
             for at, place in places:
-                found[at : at + CELL] = self.fabric.without(undone, place)
+                found[at : at + CELL] = without(undone, place)
             return found
 
         def could(undone: Undone) -> bool:
