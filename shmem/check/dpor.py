@@ -23,7 +23,7 @@ from .path import Steps
 from .system import System, Trail
 
 
-@dataclass
+@dataclass(slots=True)
 class Node:
     """A state on the path, and what is still to be tried there."""
 

@@ -166,11 +166,12 @@ def _reached(machine: Machine, request: Request, stage: Stage) -> list[Event]:
 
 
 _FATES = ((Act.BELL, Act.LOSE), (Act.RETIRE, Act.UNTOLD), (Act.ACCEPT, Act.GIVE_UP))
+_FORKED = frozenset(act for fates in _FATES for act in fates)
 
 
 def forked(move: Move) -> bool:
     """Whether a move is one of several ways in which a thing may go."""
-    return isinstance(move, Event) and any(move.act in fates for fates in _FATES)
+    return isinstance(move, Event) and move.act in _FORKED
 
 
 def alternative(one: Move, other: Move) -> bool:
