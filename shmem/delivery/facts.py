@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from .completions import COUNTER
-from .machine import Machine, updated
+from .machine import Machine
 from .requests import Act, Event, Kind, Place, Request, Stage
+from .updates import updated
 from .views import placing
 
 Move = Any  # hashable, and the same in every run: the number of a task, or an `Event`

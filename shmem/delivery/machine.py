@@ -17,29 +17,12 @@ from .memory import Memory
 from .moves import joined, run_of
 from .profiles import Profile
 from .queues import QueueState
-from .requests import Act, Event, Key, Kind, Place, Request, Stage, Update, units_of
+from .requests import Act, Event, Key, Kind, Place, Request, Stage, units_of
 from .tables import Rules
+from .updates import updated
 from .views import Views
 
 OK = "ok"
-
-
-_APPLY: dict[str, Callable[[int, int, int], int]] = {
-    "set": lambda old, new, cond: new,
-    "swap": lambda old, new, cond: new,
-    "add": lambda old, new, cond: old + new,
-    "fetch": lambda old, new, cond: old,
-    "compare_swap": lambda old, new, cond: new if old == cond else old,
-    "and": lambda old, new, cond: old & new,
-    "or": lambda old, new, cond: old | new,
-    "xor": lambda old, new, cond: old ^ new,
-}
-
-
-def updated(old: bytes, update: Update) -> bytes:
-    """A word after an atomic on it."""
-    value = _APPLY[update.op](int.from_bytes(old, "little"), update.value, update.cond)
-    return (value % (1 << 8 * update.width)).to_bytes(update.width, "little")
 
 
 def _overlay(data: bytearray, place: Place, request: Request) -> None:
