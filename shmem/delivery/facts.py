@@ -9,10 +9,10 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from .atomics import updated
 from .completions import COUNTER
 from .machine import Machine
 from .requests import Act, Event, Kind, Place, Request, Stage
-from .updates import updated
 from .views import placing
 
 Move = Any  # hashable, and the same in every run: the number of a task, or an `Event`

@@ -8,18 +8,19 @@ to symmetric memory.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import replace
 
 from ..errors import ArgumentError
+from .ahead import next_events
+from .atomics import updated
 from .completions import COUNTER, Completion, ReceiveQueue, Ring
 from .memory import Memory
-from .moves import joined, run_of
+from .moves import joined
 from .profiles import Profile
 from .queues import QueueState
 from .requests import Act, Event, Key, Kind, Place, Request, Stage, units_of
 from .tables import Rules
-from .updates import updated
 from .views import Views
 
 OK = "ok"
@@ -55,7 +56,7 @@ class Machine:
         self.answers: dict[Key, bytes] = {}  # results that a program waits for
         self.failed: dict[Key, Event] = {}  # requests that failed or were flushed, and the events that ended them
         self.known: dict[Key, Request] = {}  # all that was ever posted: what of it never changes
-        self._ahead: dict[Key, Sequence[Event]] = {}  # the next events of requests that wait for nobody
+        self.ahead: dict[Key, Sequence[Event]] = {}  # the next events of requests that wait for nobody
         self._forwarding = profile.program_order or profile.stores != "coherent"
 
     # ---- what programs do ----
@@ -169,25 +170,10 @@ class Machine:
 
     def enabled(self) -> Sequence[Event]:
         """The events that may happen next, in a fixed order."""
-        parts = [self._next(request) for request in self.flight.values()]
+        parts = [next_events(self, request) for request in self.flight.values()]
         if self.queue_pairs:
             parts = [queue.bell_events() for queue in self.queue_pairs.values()] + parts
         return joined(parts if self.views is None else [self.views.enabled(), *parts])
-
-    def _next(self, request: Request) -> Sequence[Event]:
-        """The events of a request that may happen next."""
-        if (known := self._ahead.get(request.key)) is not None:
-            return known
-        found = joined(list(self._parts(request)))
-        if self._alone(request):
-            self._ahead[request.key] = found  # until one of them happens
-        return found
-
-    def _alone(self, request: Request) -> bool:
-        """Whether what a request may do next is no affair of others, from here on."""
-        if request.ring or request.split or not (request.accepted and request.told):
-            return False
-        return not request.gates or self._open(request, *Stage)
 
     def pends(self, event: Event) -> bool:
         """Whether there is such an event still to come, perhaps not yet possible."""
@@ -200,72 +186,6 @@ class Machine:
         the PE can't acquire."""
         return self.views is not None and bool(self.views.unseen.get(pe))
 
-    def _open(self, request: Request, *stages: Stage) -> bool:
-        """Whether nothing keeps a request from some stages."""
-        for key, reached, mine in request.gates:
-            other = self.flight.get(key)
-            if mine in stages and other is not None and not other.reached(reached):
-                return False
-        return True
-
-    def _parts(self, request: Request) -> Iterator[Sequence[Event]]:
-        key = request.key
-        if request.ring and (special := self.queue_pairs[request.queue].special(request)) is not None:
-            yield special
-            return
-        if not request.accepted:
-            if self._open(request, Stage.SOURCE):
-                if self._receives(request):
-                    yield [Event(key, Act.ACCEPT, 0)]
-                elif not self.queue_pairs[request.queue].patient:
-                    yield [Event(key, Act.GIVE_UP, 0)]
-            return
-        if not request.read:
-            if self._open(request, Stage.SOURCE):
-                yield [Event(key, Act.SOURCE, 0)]
-            return
-        if request.repeats:
-            yield self._second(request)
-        placed, full = request.placed, request.full
-        if placed != full and self._open(request, Stage.SOURCE, Stage.PLACED):
-            if not request.fetched:
-                if not self._busy(request.at):
-                    yield [Event(key, Act.FETCH, 0)]
-                return
-            left = full ^ placed
-            yield run_of(key, Act.PLACE, left & -left if request.ascending else left)
-        elif placed == full and not request.worded:
-            yield [Event(key, Act.WORD, 0)]
-        if request.result is not None and self._open(request, Stage.ANSWERED):
-            yield run_of(key, Act.LAND, placed & ~request.landed)
-        if not request.told and self._may_tell(request):
-            yield [Event(key, Act.RECEIVE, 0)]
-        if request.ring and self._complete(request):
-            yield [Event(key, Act.RETIRE, 0)]
-        if self.profile.lost_ack and request.ring and self._complete(request, self.executed_at(request)):
-            yield [Event(key, Act.UNTOLD, 0)]
-
-    def _receives(self, request: Request) -> bool:
-        """Whether there is a receive for a request."""
-        if request.taker is None:
-            return self.receives.get(request.target, 1) > 0
-        taker = self.takers.get(request.taker)
-        return taker is not None and bool(taker.posted)
-
-    @staticmethod
-    def _second(request: Request) -> Sequence[Event]:
-        """The second deliveries that may happen: any time after the first, whatever was posted or fenced since."""
-        left = request.full ^ request.again
-        return run_of(request.key, Act.AGAIN, (left & -left if request.ascending else left) & request.placed)
-
-    def _busy(self, word: Place) -> bool:
-        """Whether an atomic on a word has read it and not yet placed the new value."""
-        return any(
-            each.split and each.fetched and not each.placed
-            and each.at.space == word.space and each.at.lo < word.hi and word.lo < each.at.hi
-            for each in self.flight.values()
-        )  # fmt: skip
-
     def covered(self, request: Request, among: Iterable[Request]) -> list[Request]:
         """What a receive completion covers besides its own request: requests that must be placed before it."""
         which = self.profile.receive_covers
@@ -275,10 +195,6 @@ class Machine:
             if which != "own" and each.pe == request.pe and each.key < request.key and each.kind is not Kind.READ
             and (which == "all" or each.queue == request.queue)
         ]  # fmt: skip
-
-    def _may_tell(self, request: Request) -> bool:
-        covered = self.covered(request, self.flight.values())
-        return all(each.reached(Stage.PLACED) for each in (request, *covered))
 
     def completes_at(self, request: Request) -> Stage:
         """The stage that a completion of a request tells of: no more than the profile promises."""
@@ -290,14 +206,6 @@ class Machine:
     def executed_at(request: Request) -> Stage:
         """The stage at which the target has a request, whether or not anybody is told."""
         return Stage.PLACED if request.kind in (Kind.READ, Kind.ATOMIC) else Stage.SOURCE
-
-    def _complete(self, request: Request, stage: Stage | None = None) -> bool:
-        """Whether a completion (of a stage) may be written now, in the order posted."""
-        if request.retired or self.queue_pairs[request.queue].waiting[0] != request.key:
-            return False
-        return self._open(request, Stage.SOURCE) and request.reached(
-            self.completes_at(request) if stage is None else stage
-        )
 
     def fire(self, event: Event) -> tuple[object, ...]:
         """Makes an event happen, which must be enabled. Returns what it made possible."""
@@ -311,7 +219,7 @@ class Machine:
             queue = self.queue_pairs[self.known[event.key].queue]
             return (event, *queue.bell(self.flight, event.act is Act.LOSE))
         request = self.flight[event.key]
-        self._ahead.pop(event.key, None)
+        self.ahead.pop(event.key, None)
         _FIRE[event.act](self, request, event.unit)
         self._end(request)
         return (event,)
@@ -457,7 +365,7 @@ class Machine:
         other.takers = {name: taker.copy() for name, taker in self.takers.items()}
         other.receives = dict(self.receives)
         other.received = {pe: list(told) for pe, told in self.received.items()}
-        other._ahead, other._forwarding = dict(self._ahead), self._forwarding
+        other.ahead, other._forwarding = dict(self.ahead), self._forwarding
         other.answers, other.known, other.failed = dict(self.answers), dict(self.known), dict(self.failed)
         return other
 

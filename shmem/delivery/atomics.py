@@ -1,4 +1,4 @@
-"""What atomics do to a word."""
+"""What an atomic does to its word."""
 
 from __future__ import annotations
 
