@@ -8,7 +8,7 @@ to symmetric memory.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from ..errors import ArgumentError
@@ -16,10 +16,10 @@ from .ahead import next_events
 from .atomics import updated
 from .completions import COUNTER, Completion, ReceiveQueue, Ring
 from .memory import Memory
-from .moves import joined
+from .moves import joined, ranges_of
 from .profiles import Profile
 from .queues import QueueState
-from .requests import Act, Event, Key, Kind, Place, Request, Stage, units_of
+from .requests import FAULTS, Act, Event, Key, Kind, Place, Request, Stage, units_of
 from .tables import Rules
 from .views import Views
 
@@ -170,10 +170,15 @@ class Machine:
 
     def enabled(self) -> Sequence[Event]:
         """The events that may happen next, in a fixed order."""
-        parts = [next_events(self, request) for request in self.flight.values()]
-        if self.queue_pairs:
-            parts = [queue.bell_events() for queue in self.queue_pairs.values()] + parts
-        return joined(parts if self.views is None else [self.views.enabled(), *parts])
+        return joined(list(self._enabled()))
+
+    def _enabled(self) -> Iterator[Sequence[Event]]:
+        if self.views is not None:
+            yield self.views.enabled()
+        for queue in self.queue_pairs.values():
+            yield queue.bell_events()
+        for request in self.flight.values():
+            yield next_events(self, request)
 
     def pends(self, event: Event) -> bool:
         """Whether there is such an event still to come, perhaps not yet possible."""
@@ -224,6 +229,24 @@ class Machine:
         self._end(request)
         return (event,)
 
+    def deliver(self) -> None:
+        """Lets all that is in flight arrive, in the order of `enabled`, but for what may go wrong. Units of a request
+        that follow one another there are placed in one go."""
+        while (event := self._first()) is not None:
+            request = self.flight.get(event.key)
+            if self.views is not None or request is None or event.act not in _SWEEP or request.repeats or request.rest:
+                self.fire(event)
+                continue
+            self.ahead.pop(event.key, None)
+            left = request.full ^ request.placed if event.act is Act.PLACE else request.placed & ~request.landed
+            for first, end in ranges_of(left):
+                _SWEEP[event.act](self, request, first, end)
+            self._end(request)
+
+    def _first(self) -> Event | None:
+        """The first event that may happen next and is no fault."""
+        return next((event for part in self._enabled() for event in part if event.act not in FAULTS), None)
+
     def _end(self, request: Request) -> None:
         if request.keep and request.reached(Stage.ANSWERED) and request.key in self.flight:
             self.answers[request.key] = request.data
@@ -259,10 +282,12 @@ class Machine:
         )
         request.read = True
 
-    def _place(self, request: Request, unit: int) -> None:
-        lo, hi = request.units[unit]
+    def _place(self, request: Request, unit: int, end: int = 0) -> None:
+        """Places a unit, or all up to `end`."""
+        last = max(end - 1, unit)
+        lo, hi = request.units[unit][0], request.units[last][1]
         there = Place(request.at.space, lo, hi)
-        request.placed |= 1 << unit
+        request.placed |= (2 << last) - (1 << unit)
         at = lo - request.at.lo
         if request.split:
             assert request.update is not None
@@ -302,10 +327,11 @@ class Machine:
         self._arrive(request, Act.WORD, 0, request.word, data)
         request.worded = True
 
-    def _land(self, request: Request, unit: int) -> None:
-        lo, hi = (edge - request.at.lo for edge in request.units[unit])
+    def _land(self, request: Request, unit: int, end: int = 0) -> None:
+        last = max(end - 1, unit)
+        lo, hi = request.units[unit][0] - request.at.lo, request.units[last][1] - request.at.lo
         self._arrive(request, Act.LAND, unit, request.landing(lo, hi), request.data[lo:hi])
-        request.landed |= 1 << unit
+        request.landed |= (2 << last) - (1 << unit)
 
     def _receive(self, request: Request, unit: int) -> None:
         size = request.at.hi - request.at.lo
@@ -398,3 +424,4 @@ _FIRE: dict[Act, Callable[[Machine, Request, int], None]] = {
     Act.AGAIN: Machine._again,
     Act.UNTOLD: Machine._untold,
 }
+_SWEEP: dict[Act, Callable[[Machine, Request, int, int], None]] = {Act.PLACE: Machine._place, Act.LAND: Machine._land}

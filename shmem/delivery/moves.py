@@ -1,6 +1,6 @@
 """What may happen next, as a sequence that is not written out: a transfer of a million units is one entry of it.
 
-Units of one request that may be placed in any order are one `Units`; `Moves` are such and single moves one behind the
+Units of one request that may be placed in any order are one `Run`; `Moves` are such and single moves one behind the
 other. Neither changes, so a search keeps what was possible at a state for the price of the entries.
 """
 
@@ -14,7 +14,7 @@ from .requests import Act, Event, Key
 RUN_MIN = 16  # fewer units are written out
 
 
-class Units(Sequence[Event]):
+class Run(Sequence[Event]):
     """The events of one kind for some units of a request, which are the bits of `units`."""
 
     __slots__ = ("_length", "act", "key", "units")
@@ -79,7 +79,7 @@ class Moves(Sequence[Any]):
 def joined(parts: Sequence[Sequence[Any]]) -> Sequence[Any]:
     """Sequences of moves one behind the other; a list where nothing in them is long."""
     for part in parts:
-        if type(part) is Units or type(part) is Moves:
+        if type(part) is Run or type(part) is Moves:
             return Moves([part for part in parts if part])
     return [move for part in parts for move in part]
 
@@ -87,7 +87,7 @@ def joined(parts: Sequence[Sequence[Any]]) -> Sequence[Any]:
 def run_of(key: Key, act: Act, units: int) -> Sequence[Event]:
     """The events of one kind for the units that are bits of a number, ascending."""
     if units.bit_count() >= RUN_MIN:
-        return Units(key, act, units)
+        return Run(key, act, units)
     return [Event(key, act, unit) for unit in range(units.bit_length()) if units >> unit & 1]
 
 
@@ -98,6 +98,16 @@ def bits_of(units: int) -> Iterator[int]:
     while at >= 0:
         yield at
         at = text.find("1", at + 1)
+
+
+def ranges_of(units: int) -> Iterator[tuple[int, int]]:
+    """The bits that are set as ranges (first, end), ascending."""
+    text = bin(units)[:1:-1] + "0"
+    first = text.find("1")
+    while first >= 0:
+        end = text.find("0", first)
+        yield first, end
+        first = text.find("1", end)
 
 
 def nth_bit(units: int, n: int) -> int:

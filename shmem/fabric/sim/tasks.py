@@ -316,6 +316,11 @@ class Job:
         moves = joined([coming, ready, faults])
         return moves or [task.key for task, step in waiting if step.gives_up]
 
+    def deliver(self) -> None:
+        """Lets all that is in flight arrive, in the usual order."""
+        self._state = None
+        self.machine.deliver()
+
     def blocked(self) -> list[Facts]:
         """The steps of tasks that wait."""
         return [self.facts(task.key) for task, _ in self._sorted()[1]]
