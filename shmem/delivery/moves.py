@@ -48,13 +48,13 @@ class Run(Sequence[Event]):
 class Moves(Sequence[Any]):
     """Several sequences of moves, one behind the other."""
 
-    __slots__ = ("parts",)
+    __slots__ = ("_length", "parts")
 
     def __init__(self, parts: Sequence[Sequence[Any]]) -> None:
-        self.parts = parts
+        self.parts, self._length = parts, sum(map(len, parts))
 
     def __len__(self) -> int:
-        return sum(map(len, self.parts))
+        return self._length
 
     @overload
     def __getitem__(self, i: int) -> Any: ...

@@ -161,7 +161,7 @@ class Request:
     @property
     def full(self) -> int:
         """The bits of all units."""
-        return (1 << len(self.units)) - 1
+        return self.units.bits if type(self.units) is Units else (1 << len(self.units)) - 1
 
     def reached(self, stage: Stage) -> bool:
         """Whether it is at a stage."""

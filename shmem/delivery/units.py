@@ -13,9 +13,11 @@ class Units(Sequence[tuple[int, int]]):
 
     def __init__(self, lo: int, hi: int, unit: int) -> None:
         self.lo, self.hi, self.unit = lo, hi, unit
+        self._length = -(-hi // unit) - lo // unit
+        self.bits = (1 << self._length) - 1  # one for each
 
     def __len__(self) -> int:
-        return -(-self.hi // self.unit) - self.lo // self.unit
+        return self._length
 
     @overload
     def __getitem__(self, i: int) -> tuple[int, int]: ...
@@ -24,7 +26,7 @@ class Units(Sequence[tuple[int, int]]):
     def __getitem__(self, i: int | slice) -> tuple[int, int] | Sequence[tuple[int, int]]:
         if isinstance(i, slice):
             return list(self)[i]
-        if not 0 <= i < len(self):
+        if not 0 <= i < self._length:
             raise IndexError(i)
         start = (self.lo // self.unit + i) * self.unit
         return max(start, self.lo), min(start + self.unit, self.hi)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..bounds import Bounds, Ended
-from ..executions import Choose, run
+from ..executions import Choose, Possible, Usual, run
 from ..found import Found
 from ..system import System
 
@@ -20,11 +20,14 @@ def several(choose: Choose) -> Choose:
     return chosen
 
 
-def one(start: Callable[[], System], bounds: Bounds, found: Found, ended: Ended, choose: Choose) -> tuple[int, bool]:
-    """Runs one execution; `choose` is asked where there are several moves. Returns how many moves it had, and whether
-    the search is to end."""
+def one(
+    start: Callable[[], System], bounds: Bounds, found: Found, ended: Ended, choose: Choose,
+    order: Callable[[], Possible] = Usual,
+) -> tuple[int, bool]:  # fmt: skip
+    """Runs one execution; `choose` is asked where there are several moves, which stand in an order. Returns how many
+    moves it had, and whether the search is to end."""
     system = start()
-    made, _, cut = run(system, several(choose), bounds.moves)
+    made, _, cut = run(system, several(choose), bounds.moves, order=order())
     found.states += len(made)
     found.cut += cut
     found.end(system.outcome())
@@ -35,15 +38,16 @@ def one(start: Callable[[], System], bounds: Bounds, found: Found, ended: Ended,
 
 def walk(
     start: Callable[[], System], bounds: Bounds, ended: Ended, choices: Callable[[int], Choose],
-    after: Callable[[int], None] = lambda moves: None,
+    after: Callable[[int], None] = lambda moves: None, order: Callable[[], Possible] = Usual,
 ) -> Found:  # fmt: skip
-    """Runs executions until a bound is met. choices(i): what chooses in the i-th. after: sees its length.
+    """Runs executions until a bound is met. choices(i): what chooses in the i-th. after: sees its length. order: in
+    which moves stand to be chosen from.
 
     Never complete: that nothing was found says only how often it was looked.
     """
     found = Found(complete=False)
     stop = False
     while not stop:
-        length, stop = one(start, bounds, found, ended, choices(found.executions))
+        length, stop = one(start, bounds, found, ended, choices(found.executions), order)
         after(length)
     return found
