@@ -1,4 +1,4 @@
-"""What may happen next, not written out, is what it would be if it were; and large transfers arrive as small ones do."""
+"""What may happen next, not written out, is what it would be if it were; large transfers arrive as small ones do."""
 
 from __future__ import annotations
 
