@@ -8,8 +8,9 @@ to symmetric memory.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import replace
+from itertools import chain
 
 from ..errors import ArgumentError
 from .ahead import next_events
@@ -170,15 +171,14 @@ class Machine:
 
     def enabled(self) -> Sequence[Event]:
         """The events that may happen next, in a fixed order."""
-        return joined(list(self._enabled()))
+        ahead = self.ahead
+        parts = [ahead.get(key) or next_events(self, request) for key, request in self.flight.items()]
+        return joined([*self._beside(), *parts])
 
-    def _enabled(self) -> Iterator[Sequence[Event]]:
-        if self.views is not None:
-            yield self.views.enabled()
-        for queue in self.queue_pairs.values():
-            yield queue.bell_events()
-        for request in self.flight.values():
-            yield next_events(self, request)
+    def _beside(self) -> list[Sequence[Event]]:
+        """What may be shown, and which doorbells may arrive."""
+        shown = [] if self.views is None else [self.views.enabled()]
+        return [*shown, *(queue.bell_events() for queue in self.queue_pairs.values())]
 
     def pends(self, event: Event) -> bool:
         """Whether there is such an event still to come, perhaps not yet possible."""
@@ -245,7 +245,8 @@ class Machine:
 
     def _first(self) -> Event | None:
         """The first event that may happen next and is no fault."""
-        return next((event for part in self._enabled() for event in part if event.act not in FAULTS), None)
+        parts = chain(self._beside(), (next_events(self, request) for request in self.flight.values()))
+        return next((event for part in parts for event in part if event.act not in FAULTS), None)
 
     def _end(self, request: Request) -> None:
         if request.keep and request.reached(Stage.ANSWERED) and request.key in self.flight:
