@@ -213,7 +213,8 @@ class SimHeap:
         if not self._sources:
             return
         machine = self._fabric.machine
-        self._sources = [late for late in self._sources if late.key is not None and not machine.known[late.key].read]
+        flying = machine.flight  # what failed is not, and reads nothing any more: its source may be gone
+        self._sources = [late for late in self._sources if late.key in flying and not flying[late.key].read]
         for late in self._sources:
             now = ctypes.string_at(late.address, late.place.hi - late.place.lo)
             if now != machine.memory.read(late.place):
