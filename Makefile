@@ -24,6 +24,8 @@ PY := $(VENV)/bin/python
 ENV := $(VENV)/stamp-environment
 CORE := $(VENV)/stamp-core
 PIP := $(PY) -m pip --disable-pip-version-check
+# What runs in one process without any MPI is tested once, not under each.
+NO_MPI := tests/check tests/delivery tests/litmus tests/tracked
 C_FILES := $(wildcard shmem/_native/*.c shmem/_native/*.h)
 
 # An environment that was moved here from another folder, or whose Python is gone, is no environment.
@@ -51,7 +53,7 @@ test-quick: $(CORE)             ## under two minutes: jobs of 2 PEs
 	SHMEMU_TEST_CELLS='direct-2' $(PY) -m pytest -n $(JOBS) -x $(ARGS)
 
 test-full: $(CORE)              ## every test in every cell
-	SHMEMU_TEST_CELLS=full $(PY) -m pytest -n $(JOBS) $(ARGS)
+	SHMEMU_TEST_CELLS=full $(PY) -m pytest -n $(JOBS) $(if $(filter openmpi,$(MPI)),$(NO_MPI:%=--ignore=%)) $(ARGS)
 	$(if $(filter mpich,$(MPI)),+$(MAKE) --no-print-directory MPI=openmpi test-full)
 
 mutants: $(CORE)                ## breaks the code at the places listed in tests/mutants.py; the suite must notice each

@@ -12,28 +12,28 @@ with no load.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
-from ..delivery.facts import Could, Facts, Move, Undone, alternative
+from ..delivery.facts import Could, Facts, Move, Undone, alternative, forked
 from .bounds import Bounds, Ended
 from .found import Found
 from .path import Steps
 from .system import System, Trail
 
 
-@dataclass
+@dataclass(slots=True)
 class Node:
     """A state on the path, and what is still to be tried there."""
 
     sleep: dict[Move, Facts]
-    enabled: list[Move]
+    enabled: Sequence[Move]
     todo: list[Move] = field(default_factory=list)
     done: set[Move] = field(default_factory=set)
     # of the step taken from here:
     facts: Facts | None = None
     before: int = 0  # the steps that happen before it, and itself, as bits
-    gives: tuple[object, ...] = ()
 
 
 class Search:
@@ -61,7 +61,7 @@ class Search:
                 if self.path:
                     last = self.path[-1]
                     assert last.facts is not None
-                    self.steps.remove(last.facts.move, last.facts.touches, last.gives)
+                    self.steps.remove()
                     if self.with_sleep:
                         last.sleep[last.facts.move] = last.facts
         self.found.complete = not self.found.cut and not any(set(node.todo) - node.done for node in self.path)
@@ -80,11 +80,12 @@ class Search:
             self.found.end(system.outcome())
             self.stop = self.ended(system, self.trail.moves)
         self.stop = self.stop or self.bounds.met(self.found)
-        awake = [move for move in node.enabled if move not in sleep]
-        if awake:
-            node.todo.append(awake[0])
+        node.todo += islice((move for move in node.enabled if move not in sleep), 1)
+        last = self.path[-2].facts if len(self.path) > 1 else None
         for facts in system.blocked():
-            self._races(facts, len(self.path) - 1)
+            # What touches nothing races with nothing; what the last step does not concern was looked at before it.
+            if facts.touches and (last is None or facts.move == last.move or facts.conflicts(last)):
+                self._races(facts, len(self.path) - 1)
 
     def _advance(self, node: Node) -> bool:
         """Takes the next move to try from a state; False when there is none."""
@@ -93,13 +94,13 @@ class Search:
             if move in node.done or move in node.sleep:
                 continue
             node.done.add(move)
-            node.todo += [other for other in node.enabled if alternative(move, other)]
+            if forked(move):
+                node.todo += [other for other in node.enabled if alternative(move, other)]
             at = len(self.path) - 1
             self.trail.back(at)
             node.facts = self.trail.here().facts(move)
             node.before = 1 << at | self._races(node.facts, at)
-            node.gives = self.trail.forward(move)
-            self.steps.add(at, move, node.facts.touches, node.gives)
+            self.steps.add(move, node.facts.touches, self.trail.forward(move))
             sleep = {
                 other: facts for other, facts in node.sleep.items() if other != move and not facts.conflicts(node.facts)
             }
@@ -109,9 +110,9 @@ class Search:
 
     def _ordered(self, facts: Facts) -> int:
         """The steps that happen before a move, whatever is tried: its task's own, and what makes it possible."""
-        found = 0
-        for i in self.steps.before(facts.move, facts.needs):
-            found |= self.path[i].before
+        found, path = 0, self.path
+        for i in self.steps.before(facts.move, facts.needs()):
+            found |= path[i].before
         return found
 
     def _races(self, facts: Facts, upto: int) -> int:
@@ -123,9 +124,11 @@ class Search:
         held = 0
         writes: list[int] = []  # steps that the move waits for, as far as is known
         for i in self.steps.near(facts.touches):
+            if turned >> i & 1:
+                continue
             node = self.path[i]
             assert node.facts is not None
-            if turned >> i & 1 or not facts.conflicts(node.facts):
+            if not facts.conflicts(node.facts):
                 continue
             if facts.locks and not node.facts.locks and node.facts.unlocks:
                 held |= node.before  # it could not have come between the two steps of that atomic, but before both

@@ -29,7 +29,7 @@ def search(
     def enter() -> bool:
         """Whether the search is to end here."""
         found.states += 1
-        todo.append(trail.here().moves())
+        todo.append(list(trail.here().moves()))
         if len(todo) > bounds.moves and todo[-1]:
             todo[-1], found.cut = [], found.cut + 1
         if todo[-1]:

@@ -10,8 +10,10 @@ from __future__ import annotations
 import contextlib
 import os
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import islice
+from typing import Any
 
 from ..delivery.facts import Move
 from ..delivery.requests import Place
@@ -27,35 +29,65 @@ def no_watch(move: Move, late: bool) -> None:
     """Looks at nothing."""
 
 
-class Usual:
-    """The usual order along one execution."""
+class Possible:
+    """The moves that are possible along one execution, in no order that means anything."""
 
     def __init__(self) -> None:
         self.late: dict[Move, None] = {}  # passed over, in that order
 
-    def moves(self, system: System) -> list[Move]:
-        """The moves that are possible, in the usual order."""
-        possible = system.moves()
-        if not self.late:
-            return possible
-        return [move for move in possible if move not in self.late] + [move for move in self.late if move in possible]
+    def moves(self, system: System) -> Sequence[Move]:
+        """The moves that are possible."""
+        return system.moves()
 
     def made(self, moves: Sequence[Move], choice: int) -> None:
         """One of the moves was made."""
-        self.late.update(dict.fromkeys(move for move in moves[:choice] if move not in self.late))
-        self.late.pop(moves[choice], None)
 
 
-Choose = Callable[[list[Move]], int]  # the place of the next move among those possible
+class Usual(Possible):
+    """The usual order along one execution."""
+
+    def moves(self, system: System) -> Sequence[Move]:
+        """The moves that are possible, in the usual order."""
+        possible = system.moves()
+        return Reordered(possible, self.late) if self.late else possible
+
+    def made(self, moves: Sequence[Move], choice: int) -> None:
+        """One of the moves was made."""
+        move = moves[choice]
+        self.late.update(dict.fromkeys(each for each in islice(moves, choice) if each not in self.late))
+        self.late.pop(move, None)
+
+
+class Reordered(Sequence[Move]):
+    """Moves with the late ones behind the others: written out as far as somebody looks. Good for one state."""
+
+    def __init__(self, possible: Sequence[Move], late: Mapping[Move, None]) -> None:
+        self._possible, self._late = possible, late
+
+    def __len__(self) -> int:
+        return len(self._possible)
+
+    def __getitem__(self, i: Any) -> Any:
+        return list(self)[i] if isinstance(i, slice) else next(islice(self, i, None))
+
+    def __iter__(self) -> Iterator[Move]:
+        yield from (move for move in self._possible if move not in self._late)
+        yield from (move for move in self._late if move in self._possible)
+
+    def __contains__(self, move: object) -> bool:
+        return move in self._possible
+
+
+Choose = Callable[[Sequence[Move]], int]  # the place of the next move among those possible
 
 
 def run(
     system: System, choose: Choose, moves_max: int = MOVES_MAX, *, watch: Watch = no_watch,
-    stop: Callable[[], object] = lambda: False,
+    stop: Callable[[], object] = lambda: False, order: Possible | None = None,
 ) -> tuple[list[Move], list[int], bool]:  # fmt: skip
-    """Makes moves up to an end. stop: whether to end before. Returns the moves, their places among those possible, and
-    whether it was cut off for its length."""
-    usual, made, choices = Usual(), list[Move](), list[int]()
+    """Makes moves up to an end. stop: whether to end before. order: in which choices count, by default the usual one.
+    Returns the moves, their places among those possible, and whether it was cut off for its length."""
+    usual, made, choices = order or Usual(), list[Move](), list[int]()
     while not stop() and (moves := usual.moves(system)):
         if len(made) >= moves_max:
             return made, choices, True
@@ -78,7 +110,7 @@ def follow(
     job, given = Job(program), iter(choices)
     looks = no_watch if watch is None else partial(watch, job)
 
-    def choose(moves: list[Move]) -> int:
+    def choose(moves: Sequence[Move]) -> int:
         return min(next(given, 0), len(moves) - 1)
 
     made = run(job, choose, watch=looks, stop=lambda: to_failure and job.failure)[1]

@@ -16,7 +16,7 @@ from ..delivery.profiles import Profile
 from ..errors import ArgumentError, ShmemTimeout
 from ..fabric.sim import Job, Program, name_of
 from ..fabric.sim.fabric import JobExit
-from .executions import run
+from .executions import Possible, run
 from .exploration import prepare
 from .strategies.random import drawn
 from .surroundings import live
@@ -37,17 +37,27 @@ def results(
 @contextlib.contextmanager
 def once(program: Program, seed: int | None) -> Iterator[Job]:
     """The job at its end, which is also where a PE fails."""
-    choose = (lambda moves: 0) if seed is None else drawn(seed, 0)
     with live(program):
         job = Job(program)
         try:
             if job.clock is not None:
                 job.clock.run()
+            elif seed is None:
+                _as_usual(job)
             else:
-                run(job, choose, sys.maxsize, stop=lambda: job.failure)
+                run(job, drawn(seed, 0), sys.maxsize, stop=lambda: job.failure, order=Possible())
             yield job
         finally:
             job.close()
+
+
+def _as_usual(job: Job) -> None:
+    """Makes moves in the usual order: what `run` does with the first one each time, but large transfers as a whole."""
+    while not job.failure:
+        job.deliver()
+        if not (moves := job.moves()):
+            return
+        job.perform(moves[0])
 
 
 def raise_failure(job: Job) -> None:

@@ -5,7 +5,7 @@ Steps are numbered from the start; a step is added at the end and taken off ther
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable
 
 from ..delivery.facts import Move, Touch
 from ..delivery.requests import Event
@@ -22,53 +22,50 @@ class Steps:
         self._all: dict[Hashable, list[int]] = {}  # by space
         self._given: dict[object, list[int]] = {}
         self._moved: dict[Move, list[int]] = {}
+        self._entries: list[list[list[int]]] = []  # of each step: the lists that it is in
 
-    def add(self, at: int, move: Move, touches: Iterable[Touch], gives: Iterable[object]) -> None:
-        """Step number `at`, behind all others."""
-        for table, key in self._entries(move, touches, gives):
-            table.setdefault(key, []).append(at)
-
-    def remove(self, move: Move, touches: Iterable[Touch], gives: Iterable[object]) -> None:
-        """Takes off the last step."""
-        for table, key in self._entries(move, touches, gives):
-            table[key].pop()
-
-    def _entries(
-        self, move: Move, touches: Iterable[Touch], gives: Iterable[object]
-    ) -> Iterator[tuple[dict[object, list[int]], Hashable]]:
-        for touch in touches:
-            yield self._all, touch.place.space
-            pieces = _pieces(touch)
-            for piece in pieces or [None]:
-                yield self._near, (touch.place.space, piece)
-        for given in gives:
-            yield self._given, given
+    def add(self, move: Move, touches: Iterable[Touch], gives: Iterable[object]) -> None:
+        """One more step."""
+        entries = [self._given.setdefault(given, []) for given in gives]
         if not isinstance(move, Event):
-            yield self._moved, move
+            entries.append(self._moved.setdefault(move, []))
+        for touch in touches:
+            space = touch.place.space
+            entries.append(self._all.setdefault(space, []))
+            entries += [self._near.setdefault((space, piece), []) for piece in _pieces(touch) or [None]]
+        for entry in entries:
+            entry.append(len(self._entries))
+        self._entries.append(entries)
+
+    def remove(self) -> None:
+        """Takes off the last step."""
+        for entry in self._entries.pop():
+            entry.pop()
 
     def near(self, touches: Iterable[Touch]) -> list[int]:
         """The steps that may touch the same bytes, the last first."""
-        found: set[int] = set()
+        found: list[list[int]] = []
         for touch in touches:
             space, pieces = touch.place.space, _pieces(touch)
-            if pieces is None:
-                found.update(self._all.get(space, ()))
+            if space not in self._all:
                 continue
-            found.update(self._near.get((space, None), ()))
-            for piece in pieces:
-                found.update(self._near.get((space, piece), ()))
-        return sorted(found, reverse=True)
+            if pieces is None:
+                found.append(self._all[space])
+            else:
+                found += [steps for piece in (None, *pieces) if (steps := self._near.get((space, piece)))]
+        return found[0][::-1] if len(found) == 1 else sorted(set().union(*found), reverse=True)
 
-    def before(self, move: Move, needs: Iterable[object]) -> Iterator[int]:
+    def before(self, move: Move, needs: Iterable[object]) -> list[int]:
         """The last step of the move's task, and those that gave what it needs."""
+        given = self._given
+        found = [given[need][-1] for need in needs if given.get(need)]
         if not isinstance(move, Event) and (steps := self._moved.get(move)):
-            yield steps[-1]
-        for need in needs:
-            if steps := self._given.get(need):
-                yield steps[-1]
+            found.append(steps[-1])
+        return found
 
 
 def _pieces(touch: Touch) -> range | None:
     """The pieces that a touch lies in; None for a wide one."""
-    first, last = touch.place.lo >> GRANULE, max(touch.place.hi - 1, touch.place.lo) >> GRANULE
+    _, lo, hi = touch.place
+    first, last = lo >> GRANULE, (hi - 1 if hi > lo else lo) >> GRANULE
     return range(first, last + 1) if last - first < WIDE else None

@@ -6,7 +6,7 @@ program whose PEs are tasks, which can only be run again from its start. `Trail`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from typing import Protocol
 
 from ..delivery.facts import Facts, Move
@@ -19,7 +19,7 @@ class System(Protocol):
 
     machine: Machine  # what is in flight
 
-    def moves(self) -> list[Move]:
+    def moves(self) -> Sequence[Move]:
         """What may happen next, in the usual order; nothing at an end."""
 
     def blocked(self) -> list[Facts]:

@@ -5,9 +5,9 @@ A move is an event of the delivery or a step of a task.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from .atomics import updated
 from .completions import COUNTER
@@ -23,8 +23,7 @@ Undone = list[tuple[Place, bytes]]  # writes taken back, the last first: what wa
 Could = Callable[[Undone], bool]
 
 
-@dataclass(frozen=True, slots=True)
-class Touch:
+class Touch(NamedTuple):
     """Bytes that a step reads or changes. `silent`: it writes what is there already. `old`: what a write replaces, None
     where that is not known. `marks`: of a read, that it sees who wrote the bytes; of a write, that it changes that."""
 
@@ -36,8 +35,9 @@ class Touch:
 
     def conflicts(self, other: Touch) -> bool:
         """Whether the order of the two can be seen."""
-        mine, its = self.place, other.place
-        if mine.space != its.space or mine.hi <= its.lo or its.hi <= mine.lo:
+        space, lo, hi = self.place
+        its, first, end = other.place
+        if hi <= first or end <= lo or space != its:
             return False
         if self.writes and other.writes:
             return True
@@ -178,6 +178,12 @@ def _reached(machine: Machine, request: Request, stage: Stage) -> list[Event]:
 
 
 _FATES = ((Act.BELL, Act.LOSE), (Act.RETIRE, Act.UNTOLD), (Act.ACCEPT, Act.GIVE_UP))
+_FORKED = frozenset(act for fates in _FATES for act in fates)
+
+
+def forked(move: Move) -> bool:
+    """Whether a move is one of several ways in which a thing may go."""
+    return isinstance(move, Event) and move.act in _FORKED
 
 
 def alternative(one: Move, other: Move) -> bool:
@@ -197,9 +203,9 @@ def causes(machine: Machine, event: Event) -> list[Event]:
         if gated(act, mine)
         for cause in _reached(machine, machine.known[key], stage)
     ]
-    if act > Act.ACCEPT:
+    if request.needs_receive and act > Act.ACCEPT:
         found += request.events(Stage.ACCEPTED)
-    if act > Act.SOURCE:
+    if request.source is not None and act > Act.SOURCE:
         found += request.events(Stage.SOURCE)
     if act is Act.PLACE and request.split:
         found.append(Event(event.key, Act.FETCH, 0))
@@ -245,24 +251,31 @@ class Facts:
 
     move: Move
     touches: tuple[Touch, ...]
-    needs: tuple[object, ...]  # of what earlier moves made possible: what it could not do without
+    needs: Callable[[], Iterable[object]]  # of what earlier moves made possible: what it could not do without
     could: Could | None = None  # of a step that waits for values in memory
     locks: bool = False  # it keeps others of its kind out
     unlocks: bool = False  # until this
 
     def conflicts(self, other: Facts) -> bool:
         """Whether the order of the two can be seen."""
-        return any(mine.conflicts(its) for mine in self.touches for its in other.touches)
+        for mine in self.touches:
+            for its in other.touches:
+                if mine.conflicts(its):
+                    return True
+        return False
 
 
 def event_facts(machine: Machine, event: Event) -> Facts:
     """What is known of an enabled event."""
     if event.act in (Act.BELL, Act.LOSE):
-        return Facts(event, touches(machine, event), (("bell", event.key, event.unit),))
-    needs = (("posted", event.key), ("rung", event.key), *causes(machine, event))
+        return Facts(event, touches(machine, event), lambda: (("bell", event.key, event.unit),))
     split = machine.known[event.key].split
     locks, unlocks = event.act is Act.FETCH, split and event.act is Act.PLACE
-    return Facts(event, touches(machine, event), needs, None, locks, unlocks)
+    return Facts(event, touches(machine, event), lambda: _needs(machine, event), None, locks, unlocks)
+
+
+def _needs(machine: Machine, event: Event) -> list[object]:
+    return [("posted", event.key), ("rung", event.key), *causes(machine, event)]
 
 
 def completed(

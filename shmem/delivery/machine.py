@@ -8,16 +8,19 @@ to symmetric memory.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 
 from ..errors import ArgumentError
+from .ahead import next_events
 from .atomics import updated
 from .completions import COUNTER, Completion, ReceiveQueue, Ring
 from .memory import Memory
+from .moves import joined, ranges_of
 from .profiles import Profile
 from .queues import QueueState
-from .requests import Act, Event, Key, Kind, Place, Request, Stage, units_of
+from .requests import FAULTS, Act, Event, Key, Kind, Place, Request, Stage, units_of
 from .tables import Rules
 from .tags import Call, Tags
 from .views import Views, shows
@@ -57,6 +60,8 @@ class Machine:
         self.answers: dict[Key, bytes] = {}  # results that a program waits for
         self.failed: dict[Key, Event] = {}  # requests that failed or were flushed, and the events that ended them
         self.known: dict[Key, Request] = {}  # all that was ever posted: what of it never changes
+        self.ahead: dict[Key, Sequence[Event]] = {}  # the next events of requests that wait for nobody
+        self._forwarding = profile.program_order or profile.stores != "coherent"
 
     # ---- what programs do ----
 
@@ -71,6 +76,8 @@ class Machine:
 
     def look(self, pe: int, place: Place) -> bytes:
         """What is in memory, or in a PE's own view of it, with the stores of that PE that are still to be placed."""
+        if self.views is None and not self._forwarding:
+            return self.memory.read(place)
         if place.space == ("view", pe):
             assert self.views is not None
             place = Place(pe, place.lo, place.hi)
@@ -178,11 +185,16 @@ class Machine:
 
     # ---- what the network does ----
 
-    def enabled(self) -> list[Event]:
+    def enabled(self) -> Sequence[Event]:
         """The events that may happen next, in a fixed order."""
-        shown = [] if self.views is None else self.views.enabled()
-        bells = [event for queue in self.queue_pairs.values() for event in queue.bell_events()]
-        return shown + bells + [event for request in self.flight.values() for event in self._next(request)]
+        ahead = self.ahead
+        parts = [ahead.get(key) or next_events(self, request) for key, request in self.flight.items()]
+        return joined([*self._beside(), *parts])
+
+    def _beside(self) -> list[Sequence[Event]]:
+        """What may be shown, and which doorbells may arrive."""
+        shown = [] if self.views is None else [self.views.enabled()]
+        return [*shown, *(queue.bell_events() for queue in self.queue_pairs.values())]
 
     def pends(self, event: Event) -> bool:
         """Whether there is such an event still to come, perhaps not yet possible."""
@@ -195,76 +207,7 @@ class Machine:
         the PE can't acquire."""
         return self.views is not None and bool(self.views.unseen.get(pe))
 
-    def _open(self, request: Request, stage: Stage) -> bool:
-        """Whether nothing keeps a request from a stage."""
-        for key, reached, mine in request.gates:
-            other = self.flight.get(key)
-            if mine is stage and other is not None and not other.reached(reached):
-                return False
-        return True
-
-    def _may_place(self, request: Request) -> bool:
-        return self._open(request, Stage.SOURCE) and self._open(request, Stage.PLACED)
-
-    def _next(self, request: Request) -> Iterator[Event]:
-        key = request.key
-        if request.ring and (special := self.queue_pairs[request.queue].special(request)) is not None:
-            yield from special
-            return
-        if not request.accepted:
-            if self._open(request, Stage.SOURCE):
-                if self._receives(request):
-                    yield Event(key, Act.ACCEPT, 0)
-                elif not self.queue_pairs[request.queue].patient:
-                    yield Event(key, Act.GIVE_UP, 0)
-            return
-        if not request.read:
-            if self._open(request, Stage.SOURCE):
-                yield Event(key, Act.SOURCE, 0)
-            return
-        if request.repeats:
-            yield from self._second(request)
-        if request.placed != request.full and self._may_place(request):
-            if not request.fetched:
-                if not self._busy(request.at):
-                    yield Event(key, Act.FETCH, 0)
-                return
-            for i in range(len(request.units)):
-                if not request.placed >> i & 1:
-                    yield Event(key, Act.PLACE, i)
-                    if request.ascending:
-                        break
-        elif request.placed == request.full and not request.worded and self._may_place(request):
-            yield Event(key, Act.WORD, 0)
-        if request.result is not None and self._open(request, Stage.ANSWERED):
-            for i in range(len(request.units)):
-                if request.placed >> i & 1 and not request.landed >> i & 1:
-                    yield Event(key, Act.LAND, i)
-        if not request.told and self._may_tell(request):
-            yield Event(key, Act.RECEIVE, 0)
-        if request.ring and self._complete(request):
-            yield Event(key, Act.RETIRE, 0)
-        if self.profile.lost_ack and request.ring and self._complete(request, self.executed_at(request)):
-            yield Event(key, Act.UNTOLD, 0)
-
-    def _receives(self, request: Request) -> bool:
-        """Whether there is a receive for a request."""
-        if request.taker is None:
-            return self.receives.get(request.target, 1) > 0
-        taker = self.takers.get(request.taker)
-        return taker is not None and bool(taker.posted)
-
-    @staticmethod
-    def _second(request: Request) -> Iterator[Event]:
-        """The second deliveries that may happen: any time after the first, whatever was posted or fenced since."""
-        for i in range(len(request.units)):
-            if not request.again >> i & 1:
-                if request.placed >> i & 1:
-                    yield Event(request.key, Act.AGAIN, i)
-                if request.ascending:
-                    break
-
-    def _busy(self, word: Place) -> bool:
+    def busy(self, word: Place) -> bool:
         """Whether an atomic on a word has read it and not yet placed the new value."""
         return any(
             each.split and each.fetched and not each.placed
@@ -282,10 +225,6 @@ class Machine:
             and (which == "all" or each.queue == request.queue)
         ]  # fmt: skip
 
-    def _may_tell(self, request: Request) -> bool:
-        covered = self.covered(request, self.flight.values())
-        return all(each.reached(Stage.PLACED) for each in (request, *covered))
-
     def completes_at(self, request: Request) -> Stage:
         """The stage that a completion of a request tells of: no more than the profile promises."""
         if request.kind in (Kind.READ, Kind.ATOMIC):
@@ -296,14 +235,6 @@ class Machine:
     def executed_at(request: Request) -> Stage:
         """The stage at which the target has a request, whether or not anybody is told."""
         return Stage.PLACED if request.kind in (Kind.READ, Kind.ATOMIC) else Stage.SOURCE
-
-    def _complete(self, request: Request, stage: Stage | None = None) -> bool:
-        """Whether a completion (of a stage) may be written now, in the order posted."""
-        if request.retired or self.queue_pairs[request.queue].waiting[0] != request.key:
-            return False
-        return self._open(request, Stage.SOURCE) and request.reached(
-            self.completes_at(request) if stage is None else stage
-        )
 
     def fire(self, event: Event) -> tuple[object, ...]:
         """Makes an event happen, which must be enabled. Returns what it made possible."""
@@ -319,9 +250,29 @@ class Machine:
             queue = self.queue_pairs[self.known[event.key].queue]
             return (event, *queue.bell(self.flight, event.act is Act.LOSE))
         request = self.flight[event.key]
+        self.ahead.pop(event.key, None)
         _FIRE[event.act](self, request, event.unit)
         self._end(request)
         return (event,)
+
+    def deliver(self) -> None:
+        """Lets all that is in flight arrive, in the order of `enabled`, but for what may go wrong. Units of a request
+        that follow one another there are placed in one go."""
+        while (event := self._first()) is not None:
+            request = self.flight.get(event.key)
+            if self.views is not None or request is None or event.act not in _SWEEP or request.repeats or request.rest:
+                self.fire(event)
+                continue
+            self.ahead.pop(event.key, None)
+            left = request.full ^ request.placed if event.act is Act.PLACE else request.placed & ~request.landed
+            for first, end in ranges_of(left):
+                _SWEEP[event.act](self, request, first, end)
+            self._end(request)
+
+    def _first(self) -> Event | None:
+        """The first event that may happen next and is no fault."""
+        parts = chain(self._beside(), (next_events(self, request) for request in self.flight.values()))
+        return next((event for part in parts for event in part if event.act not in FAULTS), None)
 
     def _end(self, request: Request) -> None:
         if request.keep and request.reached(Stage.ANSWERED) and request.key in self.flight:
@@ -358,10 +309,12 @@ class Machine:
         )
         request.read = True
 
-    def _place(self, request: Request, unit: int) -> None:
-        lo, hi = request.units[unit]
+    def _place(self, request: Request, unit: int, end: int = 0) -> None:
+        """Places a unit, or all up to `end`."""
+        last = max(end - 1, unit)
+        lo, hi = request.units[unit][0], request.units[last][1]
         there = Place(request.at.space, lo, hi)
-        request.placed |= 1 << unit
+        request.placed |= (2 << last) - (1 << unit)
         at = lo - request.at.lo
         if request.split:
             assert request.update is not None
@@ -407,10 +360,11 @@ class Machine:
         self._arrive(request, Act.WORD, 0, request.word, data)
         request.worded = True
 
-    def _land(self, request: Request, unit: int) -> None:
-        lo, hi = (edge - request.at.lo for edge in request.units[unit])
+    def _land(self, request: Request, unit: int, end: int = 0) -> None:
+        last = max(end - 1, unit)
+        lo, hi = request.units[unit][0] - request.at.lo, request.units[last][1] - request.at.lo
         self._arrive(request, Act.LAND, unit, request.landing(lo, hi), request.data[lo:hi])
-        request.landed |= 1 << unit
+        request.landed |= (2 << last) - (1 << unit)
 
     def _receive(self, request: Request, unit: int) -> None:
         size = request.at.hi - request.at.lo
@@ -470,6 +424,7 @@ class Machine:
         other.takers = {name: taker.copy() for name, taker in self.takers.items()}
         other.receives = dict(self.receives)
         other.received = {pe: list(told) for pe, told in self.received.items()}
+        other.ahead, other._forwarding = dict(self.ahead), self._forwarding
         other.answers, other.known, other.failed = dict(self.answers), dict(self.known), dict(self.failed)
         return other
 
@@ -503,3 +458,4 @@ _FIRE: dict[Act, Callable[[Machine, Request, int], None]] = {
     Act.AGAIN: Machine._again,
     Act.UNTOLD: Machine._untold,
 }
+_SWEEP: dict[Act, Callable[[Machine, Request, int, int], None]] = {Act.PLACE: Machine._place, Act.LAND: Machine._land}

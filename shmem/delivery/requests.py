@@ -14,6 +14,8 @@ from enum import IntEnum
 from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
+from .units import UNITS_MAX, Units
+
 Key = tuple[int, int]  # of a request: the PE that posted it, and which of its requests it is
 Space = Hashable  # a memory: the number of a PE for its symmetric heap, anything else for a private one
 
@@ -102,7 +104,7 @@ class Request:
     queue: Hashable
     target: int  # PE
     at: Place  # at the target
-    units: tuple[tuple[int, int], ...]  # of `at`, each placed whole
+    units: Sequence[tuple[int, int]]  # of `at`, each placed whole
     source: Place | None = None  # read late; None: `data` are there already
     update: Update | None = None  # of an ATOMIC
     word: Place | None = None  # a flag that follows the data, with its update
@@ -163,7 +165,7 @@ class Request:
     @property
     def full(self) -> int:
         """The bits of all units."""
-        return (1 << len(self.units)) - 1
+        return self.units.bits if type(self.units) is Units else (1 << len(self.units)) - 1
 
     def reached(self, stage: Stage) -> bool:
         """Whether it is at a stage."""
@@ -221,9 +223,11 @@ class Request:
         )  # fmt: skip
 
 
-def units_of(lo: int, hi: int, unit: int, pieces: Sequence[Place] = ()) -> tuple[tuple[int, int], ...]:
+def units_of(lo: int, hi: int, unit: int, pieces: Sequence[Place] = ()) -> Sequence[tuple[int, int]]:
     """The aligned pieces of a range that are placed whole; of an empty range none. pieces: of a result in several
     places, at whose borders units end as well."""
+    if len(pieces) <= 1 and (hi - lo) // unit > UNITS_MAX:
+        return Units(lo, hi, unit)
     cuts = [lo, *range(lo // unit * unit + unit, hi, unit), hi]
     if len(pieces) > 1:
         borders = accumulate((piece.hi - piece.lo for piece in pieces), initial=lo)

@@ -44,18 +44,21 @@ class Rules:
     def __init__(self, profile: Profile) -> None:
         self.profile = profile
         self._same = _same_queue(profile)
+        self._program_order = profile.program_order
+        self._flags_only = not self._same and profile.requests != "flag"  # nothing is ordered but by fences
         self._fenced = [_FENCED[name] for name in sorted(profile.fence_flag)]
 
     def between(self, first: Request, second: Request) -> list[Rule]:
         """What the second, posted later by the same PE, must wait for of the first."""
-        if self.profile.program_order:
+        if self._program_order:
             return [_IN_EFFECT] if first.kind is not Kind.READ and second.kind is not Kind.READ else []
         if second.kind is Kind.STORE or first.kind is Kind.STORE:
             return self._of_stores(first, second)
-        found: list[Rule] = []
-        if first.queue == second.queue and first.target == second.target:
-            found = self._on_queue(first, second)
-        return found
+        if first.target != second.target or first.queue != second.queue:
+            return []
+        if self._flags_only and not (first.fenced or first.needs_receive or second.fence):
+            return []
+        return self._on_queue(first, second)
 
     def _of_stores(self, first: Request, second: Request) -> list[Rule]:
         """A PE's own stores: of one word in order, and before what it does to that word in another way."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable
 from dataclasses import replace
 
+from .ahead import next_events, receives
 from .machine import Machine
 from .memory import Memory
 from .profiles import UNIT_MAX, Profile
@@ -51,7 +52,7 @@ class TimedMachine(Machine):
             if request.result is None and not request.ring:  # otherwise what it was is asked for later
                 self.known.pop(request.key, None)
 
-    def _busy(self, word: Place) -> bool:
+    def busy(self, word: Place) -> bool:
         """An atomic reads its word and places the new value in one go."""
         return False
 
@@ -66,7 +67,7 @@ class TimedMachine(Machine):
     def advance(self, request: Request, acts: Container[Act]) -> None:
         """Makes all events of some kinds happen that a request can have now."""
         while request.key in self.flight:
-            events = [event for event in self._next(request) if event.act in acts]
+            events = [event for event in next_events(self, request) if event.act in acts]
             for event in events:
                 self.fire(event)
             if not events:
@@ -77,7 +78,7 @@ class TimedMachine(Machine):
 
     def has_receive(self, request: Request) -> bool:
         """Whether there is a receive for a request that needs one."""
-        return request.accepted or self._receives(request)
+        return request.accepted or receives(self, request)
 
     def answer(self, request: Request) -> None:
         """Its acknowledgement has come back."""

@@ -33,7 +33,7 @@ def explored(name: str, right: bool, strategy: str, budget: Any = None) -> Repor
 
 
 @pytest.mark.parametrize("name", PLANTED)
-@pytest.mark.parametrize(("strategy", "budget"), [("exhaustive", None), ("random", 400), ("pct", 400), ("delay", 400)])
+@pytest.mark.parametrize(("strategy", "budget"), [("exhaustive", None), ("random", 800), ("pct", 400), ("delay", 400)])
 def test_a_planted_bug_is_found(name: str, strategy: str, budget: int | None) -> None:
     bug = PLANTED[name]
     report = explored(name, False, strategy, budget)

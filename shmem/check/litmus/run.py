@@ -7,12 +7,14 @@ run is data, so that a search can copy it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from itertools import islice
 
 from ...delivery.facts import Facts, Move, event_facts
 from ...delivery.machine import Machine
 from ...delivery.memory import Memory
+from ...delivery.moves import joined
 from ...delivery.profiles import Profile
 from ...delivery.requests import Event, Key, Place
 from .model import WORD, Layout, Outcome, Step
@@ -92,9 +94,9 @@ class Run:
 
     # ---- for a search (`check.system`) ----
 
-    def moves(self) -> list[Move]:
+    def moves(self) -> Sequence[Move]:
         """All that may happen next: the PEs that can take a step, and what may be delivered."""
-        return [*self.ready(), *self.machine.enabled()]
+        return joined([self.ready(), self.machine.enabled()])
 
     def facts(self, move: Move) -> Facts:
         """What is known of a move."""
@@ -103,7 +105,7 @@ class Run:
         step = self.step(move)
         assert step is not None
         could = None if step.could is None else partial(step.could, self)
-        return Facts(move, step.touches(self), tuple(step.needs(self)), could)
+        return Facts(move, step.touches(self), partial(step.needs, self), could)
 
     def blocked(self) -> list[Facts]:
         """The next steps of the PEs that wait."""

@@ -6,7 +6,7 @@ is easy to read.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..bounds import Bounds, Ended
@@ -15,6 +15,7 @@ from ..system import System
 from .walk import one, several
 
 DELAYS_MAX = 3
+Choices = dict[int, int]  # those that are not 0, by which of the choices they are
 
 
 def search(
@@ -22,7 +23,7 @@ def search(
 ) -> Found:  # fmt: skip
     """All executions with up to so many delays. `complete` only if there are no others."""
     found = Found(complete=False)
-    level: list[tuple[list[int], int]] = [([], 0)]  # choices up to the last delay, and how many delays they are
+    level: list[tuple[Choices, int]] = [({}, 0)]  # and how many delays they are
     for delays in range(delays_max + 1):
         waiting = []
         for choices, spent in level:
@@ -31,9 +32,9 @@ def search(
                 continue
             widths: list[int] = []
             stop = _execution(start, bounds, found, ended, choices, widths)
-            for i in range(len(choices), len(widths)):
-                ahead = choices + [0] * (i - len(choices))
-                waiting += [([*ahead, k], spent + k) for k in range(1, widths[i]) if spent + k <= delays_max]
+            for i in range(max(choices, default=-1) + 1, len(widths)):
+                most = min(widths[i] - 1, delays_max - spent)
+                waiting += [({**choices, i: k}, spent + k) for k in range(1, most + 1)]
             if stop:
                 return found
         level, found.delays = waiting, delays
@@ -41,12 +42,12 @@ def search(
 
 
 def _execution(
-    start: Callable[[], System], bounds: Bounds, found: Found, ended: Ended, choices: list[int], widths: list[int]
+    start: Callable[[], System], bounds: Bounds, found: Found, ended: Ended, choices: Choices, widths: list[int]
 ) -> bool:
     """Runs one, and notes how many moves were possible wherever there was a choice; whether the search is to end."""
 
-    def choose(moves: list[Any]) -> int:
+    def choose(moves: Sequence[Any]) -> int:
         widths.append(len(moves))
-        return choices[len(widths) - 1] if len(widths) <= len(choices) else 0
+        return choices.get(len(widths) - 1, 0)
 
     return one(start, bounds, found, ended, several(choose))

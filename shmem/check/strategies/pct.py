@@ -15,7 +15,7 @@ since the others may lie behind the end. How many choices there are is learnt fr
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 from ..bounds import Bounds, Ended
@@ -73,7 +73,7 @@ class _Priorities:
         """How many have been seen."""
         return len(self._of)
 
-    def choose(self, system: System, moves: list[Any]) -> int:
+    def choose(self, system: System, moves: Sequence[Any]) -> int:
         """The place of the move of the highest priority."""
         self._parties = self._parties or Parties(system.machine)
         those = [self._parties.of(move) for move in moves]

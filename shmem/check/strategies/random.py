@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 
 from ..bounds import Bounds, Ended
-from ..executions import Choose
+from ..executions import Choose, Possible
 from ..found import Found
 from ..system import System
 from .walk import several, walk
@@ -21,4 +21,4 @@ def drawn(seed: int, i: int) -> Choose:
 
 def search(start: Callable[[], System], bounds: Bounds, seed: int, ended: Ended) -> Found:
     """One execution after the other."""
-    return walk(start, bounds, ended, partial(drawn, seed))
+    return walk(start, bounds, ended, partial(drawn, seed), order=Possible)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..bounds import Bounds, Ended
-from ..executions import Choose, run
+from ..executions import Choose, Possible, Usual, run
 from ..found import Found
 from ..system import System
 
@@ -14,16 +14,19 @@ from ..system import System
 def several(choose: Choose) -> Choose:
     """Asks only where there are several moves."""
 
-    def chosen(moves: list[Any]) -> int:
+    def chosen(moves: Sequence[Any]) -> int:
         return choose(moves) if len(moves) > 1 else 0
 
     return chosen
 
 
-def one(start: Callable[[], System], bounds: Bounds, found: Found, ended: Ended, choose: Choose) -> bool:
-    """Runs one execution; whether the search is to end."""
+def one(
+    start: Callable[[], System], bounds: Bounds, found: Found, ended: Ended, choose: Choose,
+    order: Callable[[], Possible] = Usual,
+) -> bool:  # fmt: skip
+    """Runs one execution, whose moves stand in an order; whether the search is to end."""
     system = start()
-    made, _, cut = run(system, choose, bounds.moves)
+    made, _, cut = run(system, choose, bounds.moves, order=order())
     found.states += len(made)
     found.cut += cut
     found.end(system.outcome())
@@ -34,13 +37,15 @@ def one(start: Callable[[], System], bounds: Bounds, found: Found, ended: Ended,
 
 def walk(
     start: Callable[[], System], bounds: Bounds, ended: Ended, choices: Callable[[int], Choose],
+    order: Callable[[], Possible] = Usual,
 ) -> Found:  # fmt: skip
-    """Runs executions until a bound is met. choices(i): what chooses in the i-th.
+    """Runs executions until a bound is met. choices(i): what chooses in the i-th. order: in which moves stand to be
+    chosen from.
 
     Never complete: that nothing was found says only how often it was looked.
     """
     found = Found(complete=False)
     stop = False
     while not stop:
-        stop = one(start, bounds, found, ended, choices(found.executions))
+        stop = one(start, bounds, found, ended, choices(found.executions), order)
     return found

@@ -204,7 +204,8 @@ class SimFabric:
 
     def without(self, undone: Undone, place: Place) -> bytes:
         """What is there, or in the own view of it, if some writes had not been made."""
-        return without(undone, place, self.machine.look(self.me, place))
+        now = self.machine.look(self.me, place)
+        return without(undone, place, now) if undone else now
 
     def acquire(self) -> None:
         """Plain loads give from here on what is placed by now."""

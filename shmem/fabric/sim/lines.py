@@ -6,16 +6,17 @@ that finds nothing.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...delivery.facts import Touch, Undone
-from ...delivery.requests import Place, Request
+from ...delivery.requests import Place
 from ...delivery.tags import Message, marks, told
 from ...errors import AcceptError
-from ...framing import cut_of, flag_places, flagged_cells, pack_lines, payload_of, piece_cells, read_lines
+from ...framing import cut_of, flag_places, flagged_cells, payload_of, piece_cells, read_lines, stores
 from ...layout import CELL, Layout, Reader, by_address
 from ..interface import Status
 from .inbox import Poll, note
@@ -31,11 +32,12 @@ def put(fabric: SimFabric, q: int, op: Fields, write: Callable[..., Any]) -> Non
     layout = by_address(op.aux)
     payload = np.frombuffer(fabric.heap.read(op.src, op.n), np.uint8)
     span = layout.span(op.n, op.cond)
-    image = np.zeros(span, np.uint8)
-    pack_lines(image, payload, layout, op.value, op.cond)
+    image = bytearray(span)
+    for at, bits, _ in stores(payload, layout, op.value, op.cond):
+        image[at : at + CELL] = bits.to_bytes(CELL, "little")
     apart = layout.step > layout.line
     for first in range(0, span, layout.step if apart else max(span, 1)):
-        data = image[first : first + layout.line if apart else span].tobytes()
+        data = bytes(image[first : first + layout.line if apart else span])
         request = write(fabric, q, op.pe, (op.dst + first, op.dst + first + len(data)), data=data)
         if first == 0 and request.call is not None:
             note(fabric.job.sent, op.pe, request.call, layout, Message(layout, op.value, op.dst, op.n))
@@ -59,6 +61,8 @@ class _Reader:
     def __init__(self, fabric: SimFabric, layout: Layout, offset: int, flag: int, nbytes: int) -> None:
         self.fabric, self.layout, self.offset, self.flag, self.nbytes = fabric, layout, offset, flag, nbytes
         self.poll = Poll(fabric, layout, offset, flag, nbytes)
+        self._wanted = flag.to_bytes(layout.flag_bytes, "little")
+        self._shape = functools.cache(lambda cut: (flag_places(layout, cut), flagged_cells(layout, cut)))
 
     def check(self) -> None:
         """Raises AcceptError if what was read is not the message that was meant, where that is known."""
@@ -104,27 +108,25 @@ class _Reader:
         group = layout.group or max(count, 1)
         for first in range(0, count, group):
             lines = range(first, min(first + group, count))
-            seen = [self._flags(i) for i in lines]
-            for i, line in zip(lines, seen, strict=True):
-                cut = cut_of(layout, self.nbytes, i)
+            cuts = [cut_of(layout, self.nbytes, i) for i in lines]
+            seen = [self._flags(i, cut) for i, cut in zip(lines, cuts, strict=True)]
+            for i, cut, line in zip(lines, cuts, seen, strict=True):
                 if layout.reader is not Reader.SAME_LOAD:
                     for at in piece_cells(layout, cut):
                         line[at : at + CELL] = self._load(i * layout.step + at, False)
                 parts.append(payload_of(bytes(line), layout, cut))
         return b"".join(parts)[: self.nbytes]
 
-    def _flags(self, i: int) -> bytearray:
+    def _flags(self, i: int, cut: int) -> bytearray:
         """Waits until the flags of a line are all there; returns the line with the cells that hold them."""
-        layout = self.layout
-        cut = cut_of(layout, self.nbytes, i)
-        flags, cells = flag_places(layout, cut), flagged_cells(layout, cut)
-        wanted = self.flag.to_bytes(layout.flag_bytes, "little")
+        layout, wanted, without = self.layout, self._wanted, self.fabric.without
+        flags, cells = self._shape(cut)
         places = [(at, self._cell(i * layout.step + at)) for at in cells]
 
         def line(undone: Undone) -> bytearray:
             found = bytearray(layout.line - cut)
             for at, place in places:
-                found[at : at + CELL] = self.fabric.without(undone, place)
+                found[at : at + CELL] = without(undone, place)
             return found
 
         def could(undone: Undone) -> bool:

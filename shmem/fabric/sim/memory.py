@@ -218,13 +218,15 @@ class SimHeap:
             self._release(late)
 
     def _to_be_read(self, late: Late) -> bool:
-        request = None if late.key is None else self._fabric.machine.known.get(late.key)
-        return request is not None and not request.read
+        request = None if late.key is None else self._fabric.machine.flight.get(late.key)
+        return request is not None and not request.read  # what failed is not in flight: its source may be gone
 
     def follow(self) -> None:
         """Sources that the program has changed since it last did anything: from here on requests may read them so."""
         if self._raw:
             self._check_raw()
+        if not self._sources:
+            return
         machine = self._fabric.machine
         self._sources = [late for late in self._sources if self._to_be_read(late)]
         for late in self._sources:

@@ -112,8 +112,8 @@ def write(
 def _until(fabric: SimFabric, request: Request, stage: Stage, what: str) -> None:
     """Waits until a request is at a stage."""
     if not request.reached(stage):
-        events = request.events(stage)
-        fabric.do(Step(what, lambda: None, lambda: request.reached(stage), needs=lambda: events, takes=True))
+        step = Step(what, lambda: None, lambda: request.reached(stage), needs=lambda: request.events(stage), takes=True)
+        fabric.do(step)
 
 
 def _write(fabric: SimFabric, q: int, op: Fields, dst: int, src: int, nbytes: int, **more: Any) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import operator
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol
@@ -22,6 +22,7 @@ from ... import runtime
 from ...delivery.facts import Could, Facts, Move, Touch, event_facts
 from ...delivery.machine import Machine
 from ...delivery.memory import Memory
+from ...delivery.moves import joined
 from ...delivery.profiles import Profile
 from ...delivery.requests import FAULTS, Event, Key, Place
 from ...delivery.tags import Call, Tags
@@ -158,8 +159,13 @@ def _text(error: BaseException) -> str:
         return f"{type(error).__name__}, which can't be told ({type(wrong).__name__})"
 
 
+_SIMPLE = (type(None), bool, int, float, str, bytes)
+
+
 def frozen(value: Any) -> Hashable:
     """A value that can be compared and hashed, for what a program returned."""
+    if type(value) in _SIMPLE:
+        return value  # type: ignore[no-any-return]
     if isinstance(value, (np.ndarray, np.generic)):
         return frozen(value.tolist())
     if isinstance(value, (list, tuple)):
@@ -211,6 +217,7 @@ class Job:
         self.leaks: list[str] = []
         self.last: TaskKey | None = None  # who went on last
         self._given: list[object] = []
+        self._state: tuple[list[TaskKey], list[tuple[Task, Step]]] | None = None  # of its tasks, if that was asked
         self._hub = getcurrent()
         self._over = False
         if program.around is not None:
@@ -266,9 +273,8 @@ class Job:
         """The key of the next task of a PE besides the PE itself."""
         return pe, sum(task.pe == pe for task in self.tasks.values())
 
-    @contextlib.contextmanager
-    def _as(self, task: Task) -> Iterator[None]:
-        """While a task runs: the process, and what is around it, are those of its PE."""
+    def _within(self, task: Task, go: Callable[..., Any], argument: Any) -> Any:
+        """Lets a task run, by `go`: the process, and what is around it, are those of its PE. Returns its step."""
         around, outer = self.program.around, self.running
         before = runtime.switch(task.process)
         task.thread.parent = getcurrent()
@@ -276,7 +282,7 @@ class Job:
         if around is not None:
             around.enter(task.pe)
         try:
-            yield
+            return go(argument)
         finally:
             self.running = outer
             runtime.switch(before)
@@ -286,8 +292,8 @@ class Job:
                 around.enter(outer.pe)
 
     def _resume(self, task: Task, value: Any = None, error: BaseException | None = None) -> None:
-        with self._as(task):
-            step = task.thread.switch(value) if error is None else task.thread.throw(error)
+        thread = task.thread
+        step = self._within(task, thread.switch, value) if error is None else self._within(task, thread.throw, error)
         task.step = None if task.thread.dead else step
         if self.clock is not None:
             self.clock.rests(task)
@@ -317,8 +323,7 @@ class Job:
         self._over = True
         for task in self.tasks.values():
             if not task.thread.dead:
-                with self._as(task):
-                    task.thread.throw(GreenletExit)
+                self._within(task, task.thread.throw, GreenletExit)
 
     # ---- for a search ----
 
@@ -327,31 +332,38 @@ class Job:
         """Whether all tasks have ended."""
         return all(task.step is None for task in self.tasks.values())
 
-    def moves(self) -> list[Move]:
+    def moves(self) -> Sequence[Move]:
         """What may happen next, in the usual order: what is in flight arrives, who ran last goes on, then the others
         by number, then what is a fault."""
-        if self.over:
+        ready, waiting = self._sorted()
+        if not (ready or waiting):
             return []
-        ready = [key for key, task in self.tasks.items() if self._ready(task)]
-        if self.last in ready:
-            ready.remove(self.last)
-            ready.insert(0, self.last)
         coming = self.machine.enabled()
-        faults = [event for event in coming if event.act in FAULTS]
-        moves = [*(event for event in coming if event.act not in FAULTS), *ready, *faults] if faults else coming + ready
-        return moves or [key for key, task in self.tasks.items() if task.step is not None and task.step.gives_up]
+        if faults := [event for event in coming if event.act in FAULTS] if self.machine.queue_pairs else []:
+            coming = [event for event in coming if event.act not in FAULTS]
+        moves = joined([coming, ready, faults])
+        return moves or [task.key for task, step in waiting if step.gives_up]
 
-    @staticmethod
-    def _ready(task: Task) -> bool:
-        step = task.step
-        return step is not None and (step.ready is None or step.ready())
+    def deliver(self) -> None:
+        """Lets all that is in flight arrive, in the usual order."""
+        self._state = None
+        self.machine.deliver()
 
     def blocked(self) -> list[Facts]:
         """The steps of tasks that wait."""
-        if self.over:
-            return []
-        waiting = [key for key, task in self.tasks.items() if task.step is not None and not self._ready(task)]
-        return [self.facts(key) for key in waiting]
+        return [self.facts(task.key) for task, _ in self._sorted()[1]]
+
+    def _sorted(self) -> tuple[list[TaskKey], list[tuple[Task, Step]]]:
+        """The tasks that can go on, who did last first, and those that wait: found once a state."""
+        if self._state is None:
+            ready, waiting = list[TaskKey](), []
+            for key, task in self.tasks.items():
+                if (step := task.step) is not None and step.ready is not None and not step.ready():
+                    waiting.append((task, step))
+                elif step is not None:
+                    ready.insert(0 if key == self.last else len(ready), key)
+            self._state = ready, waiting
+        return self._state
 
     def facts(self, move: Move) -> Facts:
         """What is known of a move."""
@@ -359,10 +371,11 @@ class Job:
             return event_facts(self.machine, move)
         step = self.tasks[move].step
         assert step is not None
-        return Facts(move, step.touches(), tuple(step.needs()), step.could)
+        return Facts(move, step.touches(), step.needs, step.could)
 
     def perform(self, move: Move) -> tuple[object, ...]:
         """Makes a move; returns what it made possible."""
+        self._state = None
         if isinstance(move, Event):
             if not self.machine.pends(move):
                 raise self._gone(move)
@@ -374,7 +387,8 @@ class Job:
         self._given = []
         self.last = move
         self.make(task, step)
-        for key in islice(reversed(self.machine.known), len(self.machine.known) - posted):
+        new = len(self.machine.known) - posted
+        for key in islice(reversed(self.machine.known), new) if new else ():
             self._given += [("posted", key), *([("rung", key)] if self.machine.known[key].rung else [])]
         return tuple(self._given)
 
@@ -429,7 +443,7 @@ class Job:
 
     def mark(self) -> Hashable:
         """What the tasks were told."""
-        return tuple(task.told for task in self.tasks.values())
+        return tuple([task.told for task in self.tasks.values()])
 
     def copy(self) -> None:
         """Tasks can't be copied."""
