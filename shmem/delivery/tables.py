@@ -56,7 +56,7 @@ class Rules:
             return self._of_stores(first, second)
         if first.target != second.target or first.queue != second.queue:
             return []
-        if self._flags_only and not (first.fenced or first.needs_receive or second.fence):
+        if self._flags_only and not (first.fenced or first.needs_receive or second.fence or second.put):
             return []
         return self._on_queue(first, second)
 

@@ -347,7 +347,7 @@ def test_a_file_that_can_not_be_loaded(check: Check, name: str) -> None:
     ],
 )
 def test_wrong_use_is_a_sentence(check: Check, words: list[str], says: str) -> None:
-    other = {"program": "test_x.py", "n_pes": 2, "profile": "srd", "token": "s1.0.A"}
+    other = {"program": "test_x.py", "n_pes": 2, "profile": "srd", "kind": "assertion", "token": "s1.0.A"}
     command = "pytest test_x.py --shmem-replay s1.0.A"
     Path("else.json").write_text(json.dumps({"schema": "shmemu-failure/1", **other, "command": command}))
     code, _, err = check(*words)

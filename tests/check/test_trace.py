@@ -94,10 +94,10 @@ def slices(rows: dict[Row, list[dict[str, Any]]], names: dict[Row, str], what: s
 def test_all_that_happened_is_there(name: str, tmp_path: Path) -> None:
     bug, token = PLANTED[name], saved()[name]
     profile, path = varied(bug.profile, **bug.changes), tmp_path / "a folder" / "out.json"
-    report = replay(bug.program, token, bug.pes, profile, args=(False,), trace=path)
+    report = replay(bug.program, token, bug.pes, profile, args=(False,), trace=path, **bug.options)
     names, rows, whole = check(path)
     moves: list[object] = []
-    made = prepare(bug.program, bug.pes, profile, (False,))
+    made = prepare(bug.program, bug.pes, profile, (False,), **bug.options)
     with live(made):
         follow(made, tokens.decode(token), watch=lambda job, move, late: moves.append(move), to_failure=True)[0].close()
     arrived = sum(isinstance(move, Event) for move in moves)
