@@ -7,7 +7,9 @@ shmem4py where it has the routine. See README.md.
 
 from __future__ import annotations
 
-from . import check as check
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+from typing import Any as _Any
+
 from . import enums as _enums
 from . import errors as _errors
 from . import interop as interop
@@ -143,6 +145,9 @@ from .waitsets import (
 )
 from .workers import worker_barrier, workers
 
+if _TYPE_CHECKING:
+    from . import check as check
+
 __version__ = "0.1.0"
 
 __all__ = [
@@ -170,6 +175,16 @@ __all__ = [
     "worker_barrier", "workers", "xor_reduce", "zeros",
     *_enums.__all__, *_errors.__all__,
 ]  # fmt: skip
+
+
+def __getattr__(name: str) -> _Any:
+    """`shmem.check` is there without an import of its own, once it is asked for."""
+    if name != "check":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return import_module(f"{__name__}.check")
+
 
 if _launched():
     _install()  # a rank that fails before init must not leave its peers waiting for it

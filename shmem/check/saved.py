@@ -69,7 +69,7 @@ def read(path: str | os.PathLike[str]) -> Saved:
     try:
         if data["schema"] != SCHEMA:
             raise KeyError
-        names = ("profile", "kind", "token", "command")
-        return Saved(data["program"], int(data["n_pes"]), *(data[name] for name in names))
+        more = data["profile"], data.get("kind", ""), data["token"], data["command"]
+        return Saved(data["program"], int(data["n_pes"]), *more)
     except (KeyError, TypeError, ValueError):
         raise ArgumentError(f"{path} is no saved failure: those are JSON and have the schema {SCHEMA}") from None

@@ -330,18 +330,16 @@ class Machine:
 
     def _arrive(self, request: Request, act: Act, unit: int, place: Place, data: bytes) -> None:
         """Changes memory by an event of a request."""
-        lazy = self.views is not None and isinstance(place.space, int) and not request.own(place)
-        event = Event(request.key, act, unit)
-        if self.views is not None and lazy:
-            self.views.come(event, place, data)
-        elif self.views is not None and isinstance(place.space, int):
-            self.views.own(place, data)
-        self.memory.write(place, data)
-        if self.tags is not None and isinstance(place.space, int):
+        event, lazy = Event(request.key, act, unit), False
+        if self.views is not None and isinstance(place.space, int):
+            lazy = not request.own(place)
             if lazy:
-                self.tags.come(shows(event), place, request.call)
+                self.views.come(event, place, data)
             else:
-                self.tags.own(place, request.call)
+                self.views.own(place, data)
+        self.memory.write(place, data)
+        if self.tags is not None:
+            self.tags.arrive(place, request.call, shows(event) if lazy else None)
 
     def _again(self, request: Request, unit: int) -> None:
         lo, hi = request.units[unit]

@@ -45,7 +45,7 @@ class Rules:
         self.profile = profile
         self._same = _same_queue(profile)
         self._program_order = profile.program_order
-        self._flags_only = not self._same and profile.requests != "flag"  # nothing is ordered but by fences
+        self._free = not self._same and profile.requests != "flag"  # on one queue pair only fences and receives order
         self._fenced = [_FENCED[name] for name in sorted(profile.fence_flag)]
 
     def between(self, first: Request, second: Request) -> list[Rule]:
@@ -55,8 +55,6 @@ class Rules:
         if second.kind is Kind.STORE or first.kind is Kind.STORE:
             return self._of_stores(first, second)
         if first.target != second.target or first.queue != second.queue:
-            return []
-        if self._flags_only and not (first.fenced or first.needs_receive or second.fence or second.put):
             return []
         return self._on_queue(first, second)
 
@@ -68,7 +66,8 @@ class Rules:
         return [_IN_EFFECT] if (overlap and both_local) or (first.fenced and same_memory) else []
 
     def _on_queue(self, first: Request, second: Request) -> list[Rule]:
-        found = self._on_queue_pair(first, second) if first.stripe == second.stripe else []
+        free = self._free and not (first.needs_receive or second.fence)
+        found = [] if free or first.stripe != second.stripe else self._on_queue_pair(first, second)
         if first.fenced and first.kind in EFFECTS and second.kind in EFFECTS:
             found.append(_IN_EFFECT)
         if second.word is not None and second.put is not None and first.put == second.put:

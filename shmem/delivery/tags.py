@@ -145,6 +145,13 @@ class Tags:
                 marks[lo:hi] = [mark.then(calls[0]) for mark in old]
             done += hi - lo
 
+    def arrive(self, place: Place, call: Call, event: Event | None) -> None:
+        """A call has written bytes, which a lazy reader sees once they are shown, by `event`; None: at once."""
+        if event is not None:
+            self.come(event, place, call)
+        elif isinstance(place.space, int):
+            self.own(place, call)
+
     def own(self, place: Place, call: Call) -> None:
         """A call has written bytes that all see at once, a lazy reader as well: what was placed before, and is shown
         later, does not undo it."""
@@ -187,8 +194,8 @@ def marks(machine: Machine, pe: int, place: Place) -> list[Mark]:
     assert machine.tags is not None
     found = machine.tags.read(place)
     space = pe if place.space == ("view", pe) else place.space
-    for request in machine.flight.values():
-        if request.pe == pe and request.target == space and machine.forwards(request):
+    for request in machine.of(pe):
+        if request.target == space and machine.forwards(request):
             for i in range(max(place.lo, request.at.lo), min(place.hi, request.at.hi)):
                 found[i - place.lo] = found[i - place.lo].then(request.call)
     return found

@@ -278,6 +278,11 @@ def test_a_run_raises_it() -> None:
     assert (found.value.kind, found.value.pe) == ("stale", ME)
 
 
+def test_virtual_time_judges_nothing() -> None:
+    shmem.run(lambda: after(((SENDER, 4, 0, 2),)), 3, clock="node")
+    shmem.run(lambda: header_first(True), 2, clock="node")
+
+
 # ---- lines ----
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...delivery.requests import Request
-from ...delivery.tags import Call
+from ...delivery.tags import Call, Message
 from ...memory import caller
+from .inbox import note
 
 if TYPE_CHECKING:
     from .tasks import Job, Task
@@ -39,18 +40,25 @@ class Calls:
 
     def sign(self, request: Request, what: str) -> None:
         """A request is part of the call that the running task is in."""
-        task = self._task
-        if self._job.clock is not None:  # nobody judges messages there, and no story is told
+        task, tags = self._task, self._job.tags
+        if tags is None:
             return
         if task.call is None:
-            task.call = self._job.tags.call(self._me, what, caller(), task.tag)
+            task.call = tags.call(self._me, what, caller(), task.tag)
         request.call = task.call
         task.call.places += [place for place in (request.at, request.word, request.result) if place is not None]
         self._job.lines[request.key] = task.call.where
 
-    def store(self, what: str) -> Call:
+    def lines(self, message: Message, pe: int) -> None:
+        """The call that the running task is in puts lines to a PE."""
+        if (call := self._task.call) is not None:
+            note(self._job.sent, pe, call, message)
+
+    def store(self, what: str) -> Call | None:
         """What a plain store is part of."""
-        task = self._task
+        task, tags = self._task, self._job.tags
+        if tags is None:
+            return None
         if task.tag is None or what != "store":
-            return self._job.tags.stores(self._me)
-        return self._job.tags.call(self._me, what, caller(), task.tag)
+            return tags.stores(self._me)
+        return tags.call(self._me, what, caller(), task.tag)

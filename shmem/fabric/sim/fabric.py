@@ -91,13 +91,9 @@ class SimFabric:
         self.me, self.n = me, job.program.n
         unit = self.profile.unit
         self.caps = Caps(
-            whole=unit,
-            in_order=self.profile.program_order,
-            wakes=True,
-            clock="virtual",
-            peer_stores=lambda pe: True,
-            tags=job.machine.tags is not None,
-        )
+            whole=unit, in_order=self.profile.program_order, wakes=True, clock="virtual", peer_stores=lambda pe: True,
+            tags=job.tags is not None,
+        )  # fmt: skip
         self.inner = CONTEXTS + 1
         self.meet_bytes = 1 << 11
         self.bulk_bytes = 1 << 62

@@ -23,9 +23,11 @@ if TYPE_CHECKING:
 Sent = dict[tuple[int, int, int], list[Call]]  # by PE, offset of a line with payload, and flag
 
 
-def note(sent: Sent, pe: int, call: Call, layout: Layout, message: Message) -> None:
+def note(sent: Sent, pe: int, call: Call, message: Message) -> None:
     """A call puts lines to a PE."""
     call.what, call.message = "put_lines", message
+    layout = message.layout
+    assert isinstance(layout, Layout)
     for i in range(layout.lines(message.nbytes)):
         sent.setdefault((pe, message.at + i * layout.step, message.flag), []).append(call)
 

@@ -19,7 +19,7 @@ from ...errors import AcceptError
 from ...framing import cut_of, flag_places, flagged_cells, payload_of, piece_cells, read_lines, stores
 from ...layout import CELL, Layout, Reader, by_address
 from ..interface import Status
-from .inbox import Poll, note
+from .inbox import Poll
 from .tasks import Step
 
 if TYPE_CHECKING:
@@ -38,9 +38,9 @@ def put(fabric: SimFabric, q: int, op: Fields, write: Callable[..., Any]) -> Non
     apart = layout.step > layout.line
     for first in range(0, span, layout.step if apart else max(span, 1)):
         data = bytes(image[first : first + layout.line if apart else span])
-        request = write(fabric, q, op.pe, (op.dst + first, op.dst + first + len(data)), data=data)
-        if first == 0 and request.call is not None:
-            note(fabric.job.sent, op.pe, request.call, layout, Message(layout, op.value, op.dst, op.n))
+        write(fabric, q, op.pe, (op.dst + first, op.dst + first + len(data)), data=data)
+        if first == 0:
+            fabric.calls.lines(Message(layout, op.value, op.dst, op.n), op.pe)
 
 
 def poll(fabric: SimFabric, op: Fields, timeout_s: float) -> Status:
@@ -50,7 +50,8 @@ def poll(fabric: SimFabric, op: Fields, timeout_s: float) -> Status:
     found = reader.once() if timeout_s <= 0 or layout.reader is Reader.SINGLE_PASS else reader.waiting()
     if found is None:
         return Status.TIMEOUT
-    reader.check()
+    if fabric.job.tags is not None:
+        reader.check()
     fabric.heap.write(op.dst, found)
     return Status.OK
 
@@ -65,9 +66,7 @@ class _Reader:
         self._shape = functools.cache(lambda cut: (flag_places(layout, cut), flagged_cells(layout, cut)))
 
     def check(self) -> None:
-        """Raises AcceptError if what was read is not the message that was meant, where that is known."""
-        if not self.fabric.caps.tags:
-            return
+        """Raises AcceptError if what was read is not the message that was meant."""
         task = self.fabric.job.running
         assert task is not None
         try:
@@ -78,7 +77,7 @@ class _Reader:
 
     def _take(self, place: Place, flags: bool) -> object:
         """Notes who wrote a cell that is loaded; returns what there is to tell of it."""
-        if not self.fabric.caps.tags:
+        if self.fabric.job.tags is None:
             return None
         found = self.poll.data[place.lo] = marks(self.fabric.machine, self.fabric.me, place)
         if flags:

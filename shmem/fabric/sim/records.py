@@ -88,25 +88,23 @@ def post(
 def write(
     fabric: SimFabric, q: int, pe: int, at: tuple[int, int], *,
     source: int | None = None, data: bytes = b"", word: Place | None = None, word_update: Update | None = None,
-) -> Request:  # fmt: skip
+) -> None:  # fmt: skip
     """Puts a WRITE in flight, in pieces where the profile stripes it: of `data`, or of what is at an address later.
-    word: a flag that follows the data; where they are in pieces a request of its own, on the first queue pair. Returns
-    the first."""
+    word: a flag that follows the data; where they are in pieces a request of its own, on the first queue pair."""
     profile = fabric.profile
     cuts = units_of(*at, profile.stripe_bytes) if profile.stripes > 1 else (at,)
     more: dict[str, Any] = {"word": word, "word_update": word_update}
     if len(cuts) <= 1:
-        return post(fabric, q, Kind.WRITE, pe, at, source=source, data=data, **more)
-    pieces: list[Request] = []
+        post(fabric, q, Kind.WRITE, pe, at, source=source, data=data, **more)
+        return
+    first = None
     for i, (lo, hi) in enumerate(cuts):
         done = lo - at[0]
         late = {"source": source + done} if source is not None else {"data": data[done : hi - at[0]]}
-        first = pieces[0].key if pieces else None
-        pieces.append(post(fabric, q, Kind.WRITE, pe, (lo, hi), stripe=i % profile.stripes, put=first, **late))
-        pieces[0].put = pieces[0].key
+        piece = post(fabric, q, Kind.WRITE, pe, (lo, hi), stripe=i % profile.stripes, put=first, **late)
+        first = piece.put = first or piece.key
     if word is not None:
-        post(fabric, q, Kind.WRITE, pe, (at[1], at[1]), put=pieces[0].put, **more)
-    return pieces[0]
+        post(fabric, q, Kind.WRITE, pe, (at[1], at[1]), put=first, **more)
 
 
 def _until(fabric: SimFabric, request: Request, stage: Stage, what: str) -> None:

@@ -199,8 +199,8 @@ class Job:
         self.program = program
         self.clock = None if program.clock is None else Clock(self, program.clock, program.ties)
         self.machine = Machine(program.profile, Memory()) if self.clock is None else self.clock.network.machine
-        self.tags = Tags()
-        self.machine.tags = self.tags if self.clock is None else None
+        self.tags = Tags() if self.clock is None else None  # virtual time measures and judges nothing
+        self.machine.tags = self.tags
         self.sent: dict[tuple[int, int, int], list[Call]] = {}  # `inbox.Sent`
         self.tasks: dict[TaskKey, Task] = {}
         self.meetings: dict[tuple[int, int], Meeting] = {}  # by slot and leader
