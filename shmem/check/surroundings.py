@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
 from typing import Any
 
 from ..fabric.sim import Program
+from ..runtime import started
 from .modules import Copies
 from .randomness import Randomness
 
@@ -50,6 +50,12 @@ class Surroundings:
         self._randomness.enter(None)
 
 
-def live(program: Program) -> AbstractContextManager[None]:
-    """While runs of a program are made."""
-    return program.around.live() if isinstance(program.around, Surroundings) else contextlib.nullcontext()
+@contextlib.contextmanager
+def live(program: Program) -> Iterator[None]:
+    """While runs of a program are made, in a process that may be a PE itself."""
+    outer = started()
+    with (
+        contextlib.nullcontext() if outer is None else outer.fabric.paused(),
+        program.around.live() if isinstance(program.around, Surroundings) else contextlib.nullcontext(),
+    ):
+        yield

@@ -6,10 +6,11 @@ returns, so `fence` and `complete` only order stores on weakly ordered CPUs and 
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import time
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -178,7 +179,17 @@ class DirectFabric:
             self.lib.sm_exit_arm(self.pe, fingerprint(FINALIZE) if checked else 0, limit)
         self._in_job = in_job
         barrier_all, sync_all = (fingerprint(text) if checked else 0 for text in ("barrier_all()", "sync_all()"))
-        self.bind(True, barrier_all, sync_all, min(settings.hosts_emulated, self.n) == 1)
+        self._fronts = barrier_all, sync_all, min(settings.hosts_emulated, self.n) == 1
+        self.bind(True, *self._fronts)
+
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """While other PEs run in this process: the C fronts leave the hot calls to Python."""
+        self.bind(False)
+        try:
+            yield
+        finally:
+            self.bind(True, *self._fronts)
 
     def bind(self, on: bool, barrier_all: int = 0, sync_all: int = 0, one_host: bool = True) -> None:
         """Lets the C fronts of the hot calls work on this PE, or stops them. Takes the fingerprints of two of them, and

@@ -9,6 +9,7 @@ what `caps` says and no more.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Protocol
@@ -173,6 +174,9 @@ class Fabric(Protocol):
     def learn(self, name: str, arguments: tuple[object, object, object, object], plan: object) -> None:
         """A collective of all PEs with these (target, source, root, size) is this plan: a native front may
         replay it. May do nothing."""
+
+    def paused(self) -> AbstractContextManager[None]:
+        """While it holds, other PEs run in this process (`sim`), and no call is taken for one of this PE."""
 
     def executor(self) -> Executor:
         """A new thread (or task) that runs records for a stream."""

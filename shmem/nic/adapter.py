@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..errors import StateError
-from ..runtime import PE
+from ..runtime import PE, started
 from .engine import Engine
 
 
@@ -13,3 +13,9 @@ def engine_of(pe: PE) -> Engine:
     if engine is None:
         raise StateError("this fabric has no queue pairs: run the program with --fabric sim", pe=pe.me)
     return engine
+
+
+def check_life(pe: PE) -> None:
+    """Raises StateError for what was made before a finalize, or in a job that has ended."""
+    if started() is not pe:
+        raise StateError("this was made before finalize, or in a job that has ended: make it again", pe=pe.me)

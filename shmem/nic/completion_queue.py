@@ -14,7 +14,7 @@ from ..fabric.interface import Status
 from ..plain import whole_number
 from ..runtime import Local, current
 from ..waiting import until
-from .adapter import engine_of
+from .adapter import check_life, engine_of
 from .engine import Told
 from .rings import CQE, write_cqe
 from .work import Opcode
@@ -72,8 +72,8 @@ class CompletionQueue(Local):
         On return: an "ok" of a WRITE tells what the profile's completions tell, of a READ or atomic that its result is
         in local memory; local memory of these requests may be reused. Raises CompletionQueueOverrun.
         """
-        most = whole_number(max, "max", self._pe.me)
-        self._check()
+        most = whole_number(max, "max", self._pe.me, least=0)
+        self.check()
         return [self._completion(each) for each in self._engine.poll(self.name, most)]
 
     def wait(self, n: int = 1, *, timeout: float | None = None) -> list[Completion]:
@@ -84,7 +84,7 @@ class CompletionQueue(Local):
         wanted = whole_number(n, "n", self._pe.me)
         if not 0 <= wanted <= self.depth:
             raise ArgumentError(f"n={n}: the completion queue holds {self.depth}", pe=self._pe.me)
-        self._check()
+        self.check()
         told: list[Told] = []
 
         def step(limit_s: float) -> Status:
@@ -116,7 +116,7 @@ class CompletionQueue(Local):
 
     def serve(self, pair: QueuePair) -> None:
         """Takes completions of a queue pair. Raises QueueStateError once closed."""
-        self._check()
+        self.check()
         self._pairs[pair.name] = pair
         self._users.add(pair.name)
 
@@ -124,7 +124,9 @@ class CompletionQueue(Local):
         """A queue pair is closed."""
         self._users.discard(pair.name)
 
-    def _check(self) -> None:
+    def check(self) -> None:
+        """Raises QueueStateError once it is closed, StateError once shmem was finalised."""
+        check_life(self._pe)
         if self._closed:
             raise QueueStateError("the completion queue is closed", pe=self._pe.me)
 

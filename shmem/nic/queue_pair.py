@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from ..rma import reach
 from ..runtime import Local, current
 from ..views import Array, address_of, check_array, check_target
 from ..waiting import until
-from .adapter import engine_of
+from .adapter import check_life, engine_of
 from .completion_queue import CompletionQueue
 from .engine import Pair, Target, Told, Wqe
 from .rings import WQE, write_wqe
@@ -52,6 +52,7 @@ class QueuePair(Local):
         for cq in (self.send_cq, self.recv_cq):
             if not isinstance(cq, CompletionQueue):
                 raise ArgumentError(f"{cq!r} is no completion queue", pe=me)
+            cq.check()
         self.index = whole_number(index, "index", me)
         wanted = Pair(self.pe, self.index, self.send_cq.name, self.recv_cq.name, self.depth, retries)
         self.name: Hashable = self._engine.open_pair(wanted)
@@ -78,14 +79,16 @@ class QueuePair(Local):
             self._engine.ring(self.name)
         return wr_id
 
-    def post_many(self, wrs: Sequence[WorkRequest], doorbell: str = "batch") -> list[int]:
+    def post_many(self, wrs: Iterable[WorkRequest], doorbell: str = "batch") -> list[int]:
         """Posts work requests, with one doorbell for all ("batch") or one for "each". Returns their wr_ids.
 
         It stops at the first that can't be posted and raises as `post` does, with the wr_ids of those before it, whose
         doorbell was rung, as `posted`. What the requests say of doorbells does not count.
         """
-        if doorbell not in ("batch", "each"):
+        if not isinstance(doorbell, str) or doorbell not in ("batch", "each"):
             raise ArgumentError(f"doorbell={doorbell!r}: 'batch' or 'each'", pe=self._pe.me)
+        if not isinstance(wrs, Iterable):
+            raise ArgumentError(f"{wrs!r} is no list of work requests", pe=self._pe.me)
         posted: list[int] = []
         try:
             for wr in wrs:
@@ -115,9 +118,10 @@ class QueuePair(Local):
         wqe = self._wqe(wr, arrays)
         pi, ci = self._engine.positions(self.name)
         if (pi - ci) % (1 << 32) + wqe.blocks > self.depth:
+            cure = "take completions first" if wqe.blocks <= self.depth else "it never fits"
             raise QueueFull(
                 f"the send queue to PE {self.pe} has {self.depth} blocks, {(pi - ci) % (1 << 32)} in use, and the "
-                f"request needs {wqe.blocks}: take completions first",
+                f"request needs {wqe.blocks}: {cure}",
                 pe=me,
             )
         number = self._engine.post(self.name, wqe)
@@ -134,8 +138,8 @@ class QueuePair(Local):
         notify = None if wr.notify is None else self._target(wr.notify[0], wr.notify[1], 8)
         operand = wr.value if wr.notify is None else wr.notify[2]
         return Wqe(
-            wr.opcode, wr.blocks(arrays), nbytes, pieces, data, remote, wr.signaled, wr.fence, wr.order, wr.imm, notify,
-            operand, wr.compare,
+            wr.opcode, wr.blocks(arrays), nbytes, pieces, data, remote, bool(wr.signaled), bool(wr.fence), wr.order,
+            None if wr.imm is None else int(wr.imm), notify, int(operand), int(wr.compare),
         )  # fmt: skip
 
     def _target(self, segment: object, offset: int, nbytes: int) -> Target:
@@ -148,7 +152,8 @@ class QueuePair(Local):
                 f"the segment is of PE {segment.pe}, the queue pair leads to PE {self.pe}: see nic.import_segment",
                 pe=self._pe.me,
             )
-        return Target(segment.key, whole_number(offset, "offset", self._pe.me), nbytes)
+        key = whole_number(segment.key, "the key of the segment", self._pe.me)
+        return Target(key, whole_number(offset, "offset", self._pe.me), nbytes)
 
     def post_recv(self, array: Array) -> int:
         """Posts a receive: the buffer that the next SEND goes to, and what a WRITE_IMM takes one of. Returns its wr_id,
@@ -226,6 +231,7 @@ class QueuePair(Local):
             cq.leave(self)
 
     def _check(self) -> None:
+        check_life(self._pe)
         if self._closed:
             raise QueueStateError(f"the queue pair to PE {self.pe} is closed", pe=self._pe.me)
 

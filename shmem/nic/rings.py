@@ -48,7 +48,8 @@ def write_wqe(ring: npt.NDArray[Any], position: int, wr_id: int, wqe: Wqe) -> No
         row["order"] = ("none", "relax", "strong").index(wqe.order)
         row["nbytes"], row["immediate"] = wqe.nbytes, wqe.immediate or 0
         if wqe.remote is not None:
-            row["key"], row["offset"] = wqe.remote.key, wqe.remote.offset
+            row["key"] = wqe.remote.key & 0xFFFFFFFF
+            row["offset"] = (wqe.remote.offset + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
 def write_cqe(ring: npt.NDArray[Any], position: int, told: Told, opcode: Opcode, entry: int) -> None:

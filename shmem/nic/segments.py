@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import TracebackType
 
 from ..errors import ArgumentError, NotSymmetric, StateError
@@ -27,9 +27,9 @@ class Segment:
     key: int
     nbytes: int
     rights: str
-    array: Array | None = None
+    array: Array | None = field(default=None, compare=False)
     number: int = 0  # registrations of the same memory before it
-    engine: Engine | None = None
+    engine: Engine | None = field(default=None, compare=False)
 
     def close(self) -> None:
         """Ends the registration of an own segment: requests that come to it fail with `rem_access`. An imported one is
@@ -71,10 +71,11 @@ def import_segment(segment: Segment, pe: int) -> Segment:
     private memory, InvalidPE, StateError for a segment that is not an own one.
     """
     mine = current()
-    if segment.array is None or segment.engine is None or segment.pe != mine.me:
+    engine = engine_of(mine)
+    if not isinstance(segment, Segment) or segment.array is None or segment.engine is not engine:
         raise StateError("import_segment takes a segment that this PE has registered", pe=mine.me)
     where = reach(mine, pe)
-    key = segment.engine.imported(where, address_of(segment.array), segment.nbytes, segment.number)
+    key = engine.imported(where, address_of(segment.array), segment.nbytes, segment.number)
     if key is None:
         raise NotSymmetric(
             "private memory: no other PE has any that belongs to it; register a symmetric array", pe=mine.me

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import ArgumentError, DtypeError
+from ..plain import truth
 from ..views import Array, check_array
 
 if TYPE_CHECKING:
@@ -103,6 +104,8 @@ class WorkRequest:
 
     def check(self, me: int, arrays: list[Array]) -> None:
         """Raises ArgumentError or DtypeError for what can't be posted."""
+        for name in ("signaled", "inline", "fence", "doorbell"):
+            truth(getattr(self, name), name, me)
         if wrong := self._wrong(arrays):
             raise ArgumentError(f"{self.opcode.name}: {wrong}", pe=me)
 
@@ -135,6 +138,8 @@ class WorkRequest:
             return "it needs a remote segment" if self.remote is None else "it has no remote segment"
         if (self.notify is None) == (code is Opcode.WRITE_NOTIFY):
             return "notify=(segment, offset, value) belongs to WRITE_NOTIFY, and to nothing else"
+        if self.notify is not None and not _triple(self.notify):
+            return f"notify={self.notify!r}: (segment, offset, value) is needed"
         if self.imm is not None and code not in (Opcode.WRITE_IMM, Opcode.SEND_IMM):
             return "it carries no immediate"
         if code in (Opcode.WRITE_IMM, Opcode.SEND_IMM) and not _word(self.imm, 8):
@@ -162,6 +167,10 @@ class WorkRequest:
             return 2
         body = sum(each.nbytes for each in arrays) if self.inline else PIECE * len(arrays)
         return -(-(_CONTROL[self.opcode] + body) // BLOCK)
+
+
+def _triple(value: object) -> bool:
+    return isinstance(value, tuple) and len(value) == 3
 
 
 def _word(value: object, nbytes: int) -> bool:

@@ -5,6 +5,7 @@ Messages outside the memory (`tell`, `hear`) are the job's own: no call of shmem
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -167,6 +168,6 @@ def body(job: Callable[[], Watched], test: Test) -> Callable[[int], None]:
         job().finished.add(pe)
         engine = runtime.current().fabric.nic()
         for own in engine._own.values():  # type: ignore[union-attr]
-            own.told = True  # a failure that no statement looks at is none of the test
+            own.told = sys.maxsize, 0  # a failure that no statement looks at is none of the test
 
     return run

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 import operator
 from bisect import insort
@@ -128,6 +129,8 @@ class SimFabric:
 
     def close(self) -> None:
         """Arrays stay readable as long as the job is."""
+        if self._engine is not None:
+            self._engine.end()
 
     def counts(self) -> dict[str, int]:
         """Nothing sleeps here."""
@@ -283,6 +286,10 @@ class SimFabric:
 
     def learn(self, name: str, arguments: tuple[object, object, object, object], plan: object) -> None:
         """There is no native front."""
+
+    def paused(self) -> contextlib.AbstractContextManager[None]:
+        """There is no native front."""
+        return contextlib.nullcontext()
 
     def executor(self) -> SimExecutor:
         """A task of this PE."""

@@ -7,7 +7,7 @@ a look at its bytes (`delivery.completions`), so that a search tries it before a
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
@@ -43,6 +43,7 @@ class Registration:
     rights: str
     array: npt.NDArray[Any]  # lives as long as the job: requests may use it late
     live: bool = True
+    requests: set[Key] = field(default_factory=set)  # that go to it
 
 
 @dataclass
@@ -56,7 +57,7 @@ class Own:
     buffers: dict[int, Late]  # private memory of receives
     posted: int = 0
     receives: int = 0
-    told: bool = False  # `shmem.quiet` has raised for its failure
+    told: Key | None = None  # the last failure that `shmem.quiet` has raised for
     live: bool = True  # not closed
 
 
@@ -67,25 +68,47 @@ class SimEngine:
         self._fabric, self._machine, self._me = fabric, fabric.machine, fabric.me
         self.profile = fabric.profile
         self._own: dict[Hashable, Own] = {}
-        self._keys = 0
-        self._cqs = 0
+        for name, taker in self._machine.takers.items():
+            if isinstance(name, tuple) and name[:2] == ("rq", self._me):  # of a life before a finalize
+                taker.posted.clear()
 
     # ---- segments ----
 
     def register(self, array: npt.NDArray[Any], rights: str) -> tuple[int, int]:
         """A segment of this PE."""
         address, nbytes = address_of(array), array.nbytes
-        place = self._fabric.heap.find(address, nbytes)
-        mine = [
-            each for (pe, _), each in self._fabric.job.segments.items() if pe == self._me and each.place is not None
-        ]
-        number = sum(each.place == place for each in mine)
-        self._keys += 1
-        key = self._keys << 8 | self._me & 0xFF
+        place = self._own_place(address, nbytes)
+        mine = [each for (pe, _), each in self._fabric.job.segments.items() if pe == self._me]
+        number = sum(each.place == place for each in mine if each.place is not None)
+        key = len(mine) + 1 << 8 | self._me & 0xFF
         self._fabric.job.segments[self._me, key] = Registration(place, address, nbytes, rights, array)
         if place is not None:
             self._fabric.job.give(("registered", place, number))
         return key, number
+
+    def _own_place(self, address: int, nbytes: int) -> Place | None:
+        """The symmetric memory of this PE at an address; None for any other."""
+        place = self._fabric.heap.find(address, nbytes)
+        return None if place is None or place.space != self._me else place
+
+    def end(self) -> None:
+        """`finalize`: what was made here means nothing to whoever starts again."""
+        self._run_out()
+        for (pe, _), each in self._fabric.job.segments.items():
+            if pe == self._me:
+                each.live, each.place = False, None
+
+    def _run_out(self) -> None:
+        """Where no barrier reaches the queue pairs, what is still to come would otherwise not come at all, and a search
+        not learn that it could have come before."""
+
+        def left() -> bool:
+            return any(self._left(pair, rung=True) for pair in self._own)
+
+        if self.profile.engine_scoped and left():
+            needs = lambda: [event for pair in self._own for event in self._ends(pair)]  # noqa: E731
+            step = Step("the end of queue pairs", lambda: None, lambda: not left(), needs=needs, gives_up=True)
+            self._fabric.do(step)
 
     def deregister(self, key: int) -> None:
         """Ends a segment. Requests of which nothing has arrived yet fail."""
@@ -98,15 +121,13 @@ class SimEngine:
 
     def _end_segment(self, segment: Registration) -> None:
         segment.live = False
-        assert segment.place is not None
         for request in list(self._machine.flight.values()):
-            inside = request.at.space == self._me and segment.place.lo <= request.at.lo < segment.place.hi
-            if request.ring and inside and not request.placed and not request.bad and request.kind is not Kind.SEND:
+            if request.key in segment.requests and not request.placed and not request.bad:
                 self._machine.queue_pairs[request.queue].doom(request, "rem_access", self._machine.flight)
 
     def imported(self, pe: int, address: int, nbytes: int, number: int) -> int | None:
         """The key of a PE's segment, once it is there."""
-        place = self._fabric.heap.find(address, nbytes)
+        place = self._own_place(address, nbytes)
         if place is None:
             return None
         there = Place(pe, place.lo, place.hi)
@@ -151,18 +172,18 @@ class SimEngine:
 
     def open_cq(self, depth: int) -> Hashable:
         """A completion queue."""
-        self._cqs += 1
-        name = "cq", self._me, self._cqs
+        name = "cq", self._me, len(self._machine.rings)
         self._machine.rings[name] = Ring(depth)
         self._machine.memory.spaces[name] = bytearray(COUNTER)
         return name
 
     def open_pair(self, pair: Pair) -> Hashable:
         """A queue pair."""
-        same = [own.live for own in self._own.values() if (own.made.pe, own.made.index) == (pair.pe, pair.index)]
-        if any(same):
+        if any(own.live and (own.made.pe, own.made.index) == (pair.pe, pair.index) for own in self._own.values()):
             raise QueueStateError(f"there is a queue pair {pair.index} to PE {pair.pe} already", pe=self._me)
-        name = "qp", self._me, pair.pe, pair.index, len(same)
+        first = "qp", self._me, pair.pe, pair.index
+        same = [each for each in self._machine.queue_pairs if isinstance(each, tuple) and each[:-1] == first]
+        name = *first, len(same)
         self._machine.queue_pair(name, pair.send_cq, pair.depth).patient = pair.rnr_retry >= FOR_EVER
         taker, there = ("rq", self._me, pair.pe, pair.index), ("rq", pair.pe, self._me, pair.index)
         self._machine.takers[taker] = ReceiveQueue(pair.recv_cq)
@@ -205,6 +226,8 @@ class SimEngine:
         at, bad = Place(("nowhere", pe), 0, wqe.nbytes), ""
         if wqe.remote is not None:
             at, bad = self._remote(pe, wqe.remote, _RIGHT[kind], kind is Kind.ATOMIC)
+            if at.space == pe:
+                self._fabric.job.segments[pe, wqe.remote.key].requests.add(key)
         more: dict[str, Any] = {}
         if wqe.notify is not None:
             word, wrong = self._remote(pe, wqe.notify, "w", True)
@@ -420,8 +443,10 @@ class SimEngine:
         own = self._own[pair]
         entries = self._machine.completions.get(own.made.send_cq, [])
         bad = [each for each in entries if each.receive is None and each.queue == pair and each.status != "ok"]
-        if bad and not own.told:
-            own.told = True
+        if own.told is not None:
+            bad = [each for each in bad if each.key > own.told]
+        if bad:
+            own.told = bad[-1].key
             number = own.numbers[bad[0].key]
             text = f"request {number} to PE {own.made.pe} ended with {bad[0].status}"
             raise CompletionError(text, wr_id=number, status=bad[0].status, pe=own.made.pe)
@@ -444,7 +469,6 @@ class SimEngine:
         for key in state.waiting:
             self._machine.flight.pop(key, None)
         state.reset()
-        self._own[pair].told = False
         return Status.OK
 
 
