@@ -61,7 +61,6 @@ def _call(rng: random.Random, me: int, pes: int, i: int) -> str:
             f"atomic_set {there} = {value}", f"put_signal {there} = {value}, {signal}@{pe} add 1",
             f"r{i} = fetch_add {there} 1", f"r{i} = compare_swap {there} 0 {value}", "fence", "quiet",
             f"wait {own} >= 1", f"wait {other} == {value}", f"put {there} <- {own}", f"put_nbi {there} <- {own}",
-            f"get_nbi c <- {there}", f"put_nbi {there} <- c",
         ]
     )  # fmt: skip
 
@@ -89,8 +88,7 @@ def _request(rng: random.Random, me: int, pes: int, i: int) -> str:
             f"write {there} = {value} {{relax}}", f"write {there} = {value} {{strong}}",
             f"write {there} = {value} {{badkey}}", f"write {there} = {value} {{nodb}}", f"doorbell {pe}",
             f"write {there} = {value} {{qp=2}}", f"write_imm {there} = {value}", f"send {value}@{pe}",
-            f"write_notify {there} = {value}, {signal}@{pe} set {value}", f"read c <- {there}", f"write {there} <- c",
-            f"write {there} <- c {{fence}}", f"faa {there} += 1",
+            f"write_notify {there} = {value}, {signal}@{pe} set {value}", f"read c <- {there}", f"faa {there} += 1",
             f"cas {there} 0 {value}", f"poll_cq {pe}", f"poll_cq {pe} -> e{i}", f"poll_cq {pe} n=2", "poll_recv",
             f"tell {pe}", f"hear {(me - 1) % pes}",
         ]

@@ -17,6 +17,7 @@ from ...delivery.facts import Touch, completed
 from ...delivery.queues import QueueState
 from ...delivery.requests import Act, Event, Key, Kind, Order, Place, Request, Stage, Update
 from ...errors import CompletionError, CompletionQueueOverrun, QueueStateError
+from ...memory import caller
 from ...nic.engine import Pair, Target, Told, Wqe
 from ...nic.work import ATOMICS, SENDS, WRITES, Opcode
 from ...views import address_of
@@ -116,14 +117,20 @@ class SimEngine:
         if segment.place is None or not segment.live:
             segment.live = False
             return
-        gone = Touch(segment.place, True)
-        self._fabric.do(Step("a segment ends", lambda: self._end_segment(segment), touches=lambda: (gone,)))
+        gone, line = Touch(segment.place, True), caller()
+        self._fabric.do(Step("a segment ends", lambda: self._end_segment(segment, line), touches=lambda: (gone,)))
 
-    def _end_segment(self, segment: Registration) -> None:
+    def _end_segment(self, segment: Registration, line: str) -> None:
         segment.live = False
         for request in list(self._machine.flight.values()):
             if request.key in segment.requests and not request.placed and not request.bad:
+                self._note_end(line)
                 self._machine.queue_pairs[request.queue].doom(request, "rem_access", self._machine.flight)
+
+    def _note_end(self, line: str) -> None:
+        """A request to a segment and the end of the segment are not ordered: a post is no move that a search turns."""
+        what = "a segment ends while requests to it are under way: not every order of the two was looked at"
+        self._fabric.job.unexplored.add(f"{line}: {what}")
 
     def imported(self, pe: int, address: int, nbytes: int, number: int) -> int | None:
         """The key of a PE's segment, once it is there."""
@@ -162,6 +169,8 @@ class SimEngine:
         if not target.nbytes:
             return nowhere, ""
         segment = self._fabric.job.segments.get((pe, target.key))
+        if segment is not None and not segment.live:
+            self._note_end(caller())
         inside = segment is not None and 0 <= target.offset <= segment.nbytes - target.nbytes
         if segment is None or not segment.live or not inside or right not in segment.rights or segment.place is None:
             return nowhere, "rem_access"
