@@ -243,8 +243,8 @@ def test_deadline_of_a_barrier_names_who_is_missing_and_it_can_be_tried_again(ca
 
 def test_a_long_wait_says_so_once(monkeypatch, capfd):
     """After ten seconds; here they are made short. One line: who waits for what, since when, and what it sees."""
-    monkeypatch.setattr(shmem.waiting, "NOTICE_S", 0.02)
     x = shmem.full(1, 3, np.int64)
+    monkeypatch.setattr(shmem.waiting, "NOTICE_S", 0.02)  # not before: that call may wait for a slow PE as well
     with pytest.raises(shmem.ShmemTimeout):
         shmem.wait_until(x, "==", 4, timeout=0.1)
     said = capfd.readouterr().err.splitlines()
