@@ -12,6 +12,8 @@ from ..delivery.profiles import Profile
 from ..fabric.interface import Status
 from .work import Opcode
 
+FOR_EVER = 7  # as `rnr_retry`: a request waits for a receive as long as it takes
+
 
 @dataclass(frozen=True)
 class Target:

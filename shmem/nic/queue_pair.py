@@ -16,12 +16,11 @@ from ..views import Array, address_of, check_array, check_target
 from ..waiting import until
 from .adapter import check_life, engine_of
 from .completion_queue import CompletionQueue
-from .engine import Pair, Target, Told, Wqe
+from .engine import FOR_EVER, Pair, Target, Told, Wqe
 from .rings import WQE, write_wqe
 from .work import ATOMICS, Opcode, WorkRequest, opcode_of
 
 DEPTH_MAX = 1 << 15
-FOR_EVER = 7
 
 
 class QueuePair(Local):

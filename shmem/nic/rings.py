@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .engine import Told, Wqe
-from .work import Opcode
+from .work import ORDERS, Opcode
 
 STATUSES: Final = (
     "ok", "loc_len", "loc_op", "loc_access", "flush", "bad_resp", "rem_inv_req", "rem_access", "rem_op", "retry",
@@ -45,7 +45,7 @@ def write_wqe(ring: npt.NDArray[Any], position: int, wr_id: int, wqe: Wqe) -> No
         row["owner"] = at & depth == 0
         row["opcode"], row["block"], row["blocks"], row["wr_id"] = wqe.opcode, block, wqe.blocks, wr_id
         row["signaled"], row["inline"], row["fence"] = wqe.signaled, wqe.data is not None, wqe.fence
-        row["order"] = ("none", "relax", "strong").index(wqe.order)
+        row["order"] = ORDERS.index(wqe.order)
         row["nbytes"], row["immediate"] = wqe.nbytes, wqe.immediate or 0
         if wqe.remote is not None:
             row["key"] = wqe.remote.key & 0xFFFFFFFF

@@ -18,7 +18,7 @@ from ...delivery.queues import QueueState
 from ...delivery.requests import Act, Event, Key, Kind, Order, Place, Request, Stage, Update
 from ...errors import CompletionError, CompletionQueueOverrun, QueueStateError
 from ...memory import caller
-from ...nic.engine import Pair, Target, Told, Wqe
+from ...nic.engine import FOR_EVER, Pair, Target, Told, Wqe
 from ...nic.work import ATOMICS, SENDS, WRITES, Opcode
 from ...views import address_of
 from ..interface import Status
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 _KINDS = {Opcode.READ: Kind.READ, Opcode.CAS: Kind.ATOMIC, Opcode.FAA: Kind.ATOMIC} | dict.fromkeys(SENDS, Kind.SEND)
 _ORDERS = {"none": Order.NONE, "relax": Order.RELAX, "strong": Order.STRONG}
 _RIGHT = {Kind.WRITE: "w", Kind.READ: "r", Kind.ATOMIC: "a"}
-FOR_EVER = 7
 
 
 @dataclass
