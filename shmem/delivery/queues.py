@@ -102,6 +102,12 @@ class QueueState:
             return (Event(request.key, Act.RETIRE, 0),) if first else ()
         return None if request.rung else ()
 
+    def rests(self, key: Key, rung: bool) -> bool:
+        """Whether a request does not move any more, since the queue is suspended; rung: or nobody has rung for it."""
+        if self.stopped is not None and key > self.stopped:
+            return True
+        return rung and key in self.silent and not self.lost and all(key > last for last, _ in self.bells)
+
     def doom(self, request: Request, status: str, flight: dict[Key, Request]) -> None:
         """A request turns out to fail: what was posted after it is flushed, or stops, or goes on."""
         request.bad = status

@@ -7,22 +7,19 @@ a look at its bytes (`delivery.completions`), so that a search tries it before a
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-
-import numpy.typing as npt
 
 from ...delivery.completions import COUNTER, Completion, Receive, ReceiveQueue, Ring
 from ...delivery.facts import Touch, completed
 from ...delivery.queues import QueueState
 from ...delivery.requests import Act, Event, Key, Kind, Order, Place, Request, Stage, Update
 from ...errors import CompletionError, CompletionQueueOverrun, QueueStateError
-from ...memory import caller
-from ...nic.engine import FOR_EVER, Pair, Target, Told, Wqe
+from ...nic.engine import FOR_EVER, Pair, Told, Wqe
 from ...nic.work import ATOMICS, SENDS, WRITES, Opcode
-from ...views import address_of
 from ..interface import Status
 from .memory import Late
+from .segments import SimSegments
 from .tasks import Step
 
 if TYPE_CHECKING:
@@ -31,19 +28,6 @@ if TYPE_CHECKING:
 _KINDS = {Opcode.READ: Kind.READ, Opcode.CAS: Kind.ATOMIC, Opcode.FAA: Kind.ATOMIC} | dict.fromkeys(SENDS, Kind.SEND)
 _ORDERS = {"none": Order.NONE, "relax": Order.RELAX, "strong": Order.STRONG}
 _RIGHT = {Kind.WRITE: "w", Kind.READ: "r", Kind.ATOMIC: "a"}
-
-
-@dataclass
-class Registration:
-    """A segment of some PE."""
-
-    place: Place | None  # where in its heap, None for private memory
-    address: int
-    nbytes: int
-    rights: str
-    array: npt.NDArray[Any]  # lives as long as the job: requests may use it late
-    live: bool = True
-    requests: set[Key] = field(default_factory=set)  # that go to it
 
 
 @dataclass
@@ -61,42 +45,21 @@ class Own:
     live: bool = True  # not closed
 
 
-class SimEngine:
+class SimEngine(SimSegments):
     """The adapter of one PE."""
 
     def __init__(self, fabric: SimFabric) -> None:
-        self._fabric, self._machine, self._me = fabric, fabric.machine, fabric.me
+        super().__init__(fabric)
         self.profile = fabric.profile
         self._own: dict[Hashable, Own] = {}
         for name, taker in self._machine.takers.items():
             if isinstance(name, tuple) and name[:2] == ("rq", self._me):  # of a life before a finalize
                 taker.posted.clear()
 
-    # ---- segments ----
-
-    def register(self, array: npt.NDArray[Any], rights: str) -> tuple[int, int]:
-        """A segment of this PE."""
-        address, nbytes = address_of(array), array.nbytes
-        place = self._own_place(address, nbytes)
-        mine = [each for (pe, _), each in self._fabric.job.segments.items() if pe == self._me]
-        number = sum(each.place == place for each in mine if each.place is not None)
-        key = len(mine) + 1 << 8 | self._me & 0xFF
-        self._fabric.job.segments[self._me, key] = Registration(place, address, nbytes, rights, array)
-        if place is not None:
-            self._fabric.job.give(("registered", place, number))
-        return key, number
-
-    def _own_place(self, address: int, nbytes: int) -> Place | None:
-        """The symmetric memory of this PE at an address; None for any other."""
-        place = self._fabric.heap.find(address, nbytes)
-        return None if place is None or place.space != self._me else place
-
     def end(self) -> None:
         """`finalize`: what was made here means nothing to whoever starts again."""
         self._run_out()
-        for (pe, _), each in self._fabric.job.segments.items():
-            if pe == self._me:
-                each.live, each.place = False, None
+        self.forget()
 
     def _run_out(self) -> None:
         """Where no barrier reaches the queue pairs, what is still to come would otherwise not come at all, and a search
@@ -109,72 +72,6 @@ class SimEngine:
             needs = lambda: [event for pair in self._own for event in self._ends(pair)]  # noqa: E731
             step = Step("the end of queue pairs", lambda: None, lambda: not left(), needs=needs, gives_up=True)
             self._fabric.do(step)
-
-    def deregister(self, key: int) -> None:
-        """Ends a segment. Requests of which nothing has arrived yet fail."""
-        segment = self._fabric.job.segments[self._me, key]
-        if segment.place is None or not segment.live:
-            segment.live = False
-            return
-        gone, line = Touch(segment.place, True), caller()
-        self._fabric.do(Step("a segment ends", lambda: self._end_segment(segment, line), touches=lambda: (gone,)))
-
-    def _end_segment(self, segment: Registration, line: str) -> None:
-        segment.live = False
-        for request in list(self._machine.flight.values()):
-            if request.key in segment.requests and not request.placed and not request.bad:
-                self._note_end(line)
-                self._machine.queue_pairs[request.queue].doom(request, "rem_access", self._machine.flight)
-
-    def _note_end(self, line: str) -> None:
-        """A request to a segment and the end of the segment are not ordered: a post is no move that a search turns."""
-        what = "a segment ends while requests to it are under way: not every order of the two was looked at"
-        self._fabric.job.unexplored.add(f"{line}: {what}")
-
-    def imported(self, pe: int, address: int, nbytes: int, number: int) -> int | None:
-        """The key of a PE's segment, once it is there."""
-        place = self._own_place(address, nbytes)
-        if place is None:
-            return None
-        there = Place(pe, place.lo, place.hi)
-
-        def keys() -> list[int]:
-            return [
-                key for (owner, key), each in self._fabric.job.segments.items() if owner == pe and each.place == there
-            ]
-
-        needs = [("registered", there, number)]
-        step = Step("import of a segment", lambda: keys()[number], lambda: len(keys()) > number, needs=lambda: needs)
-        found: int = self._fabric.do(step)
-        return found
-
-    def _local_fault(self, wqe: Wqe) -> str:
-        """What is wrong with local memory: it is neither symmetric nor registered."""
-        if wqe.data is not None or all(self._known(*piece) for piece in wqe.pieces):
-            return ""
-        return "loc_access"
-
-    def _known(self, address: int, nbytes: int) -> bool:
-        if self._fabric.heap.find(address, nbytes) is not None:
-            return True
-        return any(
-            pe == self._me and each.live and each.address <= address and address + nbytes <= each.address + each.nbytes
-            for (pe, _), each in self._fabric.job.segments.items()
-        )
-
-    def _remote(self, pe: int, target: Target, right: str, aligned: bool) -> tuple[Place, str]:
-        """Where a request goes, and what its target's adapter will say of it."""
-        nowhere = Place(("nowhere", pe), 0, target.nbytes)
-        if not target.nbytes:
-            return nowhere, ""
-        segment = self._fabric.job.segments.get((pe, target.key))
-        if segment is not None and not segment.live:
-            self._note_end(caller())
-        inside = segment is not None and 0 <= target.offset <= segment.nbytes - target.nbytes
-        if segment is None or not segment.live or not inside or right not in segment.rights or segment.place is None:
-            return nowhere, "rem_access"
-        lo = segment.place.lo + target.offset
-        return Place(pe, lo, lo + target.nbytes), "rem_inv_req" if aligned and lo % target.nbytes else ""
 
     # ---- queues ----
 
@@ -388,19 +285,12 @@ class SimEngine:
     def _left(self, pair: Hashable, rung: bool = False) -> bool:
         """Whether anything of a queue pair is still to come. rung: of what a doorbell was rung for."""
         state = self._state(pair)
-        if any(key for key in state.waiting if not self._rests(state, key, rung)):
+        if any(key for key in state.waiting if not state.rests(key, rung)):
             return True
         return any(
             each.queue == pair and each.retired and not each.reached(Stage.ANSWERED)
             for each in self._machine.flight.values()
         )
-
-    @staticmethod
-    def _rests(state: QueueState, key: Key, rung: bool) -> bool:
-        """Whether a request does not move any more: its queue pair is suspended, or nobody has rung for it."""
-        if state.stopped is not None and key > state.stopped:
-            return True
-        return rung and key in state.silent and not state.lost and all(key > last for last, _ in state.bells)
 
     def _ends(self, pair: Hashable) -> list[object]:
         """The events without which a queue pair would not be done."""
@@ -469,7 +359,7 @@ class SimEngine:
         state = self._state(pair)
 
         def moving() -> bool:
-            return any(not self._rests(state, key, True) for key in state.waiting)
+            return any(not state.rests(key, True) for key in state.waiting)
 
         if moving():
             step = Step("reset", lambda: None, lambda: not moving(), needs=lambda: self._ends(pair))
