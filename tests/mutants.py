@@ -165,7 +165,7 @@ MUTANTS = (
            CHECK + "test_nic.py -k visible"),
     Mutant("a completion frees one request", SIM + "delivery/queues.py", "        while self.held and self.held[0][0] <= key:",
            "        if self.held and self.held[0][0] <= key:", CHECK + "test_nic.py -k ring"),
-    Mutant("rights are not looked at", SIM + "fabric/sim/nic.py", "or right not in segment.rights ", "", CHECK + "test_nic.py -k fault"),
+    Mutant("rights are not looked at", SIM + "fabric/sim/segments.py", "or right not in segment.rights ", "", CHECK + "test_nic.py -k fault"),
     Mutant("a fence misses the queue pairs", SIM + "fabric/sim/fabric.py", "            self._engine.fence()", "            pass",
            CHECK + "test_nic.py -k fence"),
     Mutant("a nonblocking put reads its source at once", SIM + "fabric/sim/records.py", '        more["source"] = src',
