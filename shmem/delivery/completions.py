@@ -53,7 +53,7 @@ class Ring:
 
     def digest(self) -> tuple[object, ...]:
         """All that can still matter."""
-        return self.written - self.taken, self.overrun
+        return self.written, self.taken, self.overrun, tuple(self.last)  # a program may look at the ring itself
 
 
 @dataclass(frozen=True, slots=True)
