@@ -8,6 +8,7 @@ the pieces and flags of a layout, the kernel on runs of equal cells.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +19,7 @@ from .views import Array
 Bytes = npt.NDArray[np.uint8]
 Store = tuple[int, int, bool]  # offset from the first line, the 8 bytes as a number, whether with release
 Load = Callable[[int, bool], int]  # of the cell at an offset, with acquire or not
+Places = tuple[tuple[int, int], ...]  # in a line, as (offset, bytes)
 
 
 def as_bytes(array: Array) -> Bytes:
@@ -29,11 +31,8 @@ def stores(payload: Array, layout: Layout, flag: int, lines: int | None = None) 
     """The stores of a message, in their order. `lines`: how many to write, default those that the payload takes; more
     of them carry zeros. Bytes behind the payload's end are zeros, too."""
     data = as_bytes(payload).tobytes()
-    for i in range(layout.lines(len(data)) if lines is None else lines):
-        part = data[i * layout.data : (i + 1) * layout.data]
-        cut = cut_of(layout, len(data), i)
-        image = _image(part, layout, flag, cut)
-        last = layout.order is Order.FLAG_LAST
+    last = layout.order is Order.FLAG_LAST
+    for i, (cut, image) in enumerate(images(data, layout, flag, lines)):
         flagged = flagged_cells(layout, cut)
         cells = range(0, layout.line - cut, CELL)
         if last:
@@ -42,9 +41,18 @@ def stores(payload: Array, layout: Layout, flag: int, lines: int | None = None) 
             yield i * layout.step + at, int.from_bytes(image[at : at + CELL], "little"), last and at in flagged
 
 
-def cut_of(layout: Layout, nbytes: int, line: int) -> int:
-    """By how many bytes a line of a payload is shorter than a full one."""
-    return layout.last_cut(nbytes) if line == layout.lines(nbytes) - 1 else 0
+def images(data: bytes, layout: Layout, flag: int, lines: int | None = None) -> Iterator[tuple[int, bytes]]:
+    """The lines of a message: by how many bytes each is shorter than a full one, and its bytes. `lines`: as in
+    `stores`."""
+    for i, cut in enumerate(cuts_of(layout, len(data), lines)):
+        yield cut, _image(data[i * layout.data : (i + 1) * layout.data], layout, flag, cut)
+
+
+def cuts_of(layout: Layout, nbytes: int, lines: int | None = None) -> list[int]:
+    """By how many bytes each line of a payload is shorter than a full one: none but the last ever is."""
+    count = layout.lines(nbytes)
+    cuts = [0] * (count - 1) + [layout.last_cut(nbytes)] * min(count, 1)
+    return cuts if lines is None else [*cuts, *[0] * (lines - count)][:lines]
 
 
 def _image(part: bytes, layout: Layout, flag: int, cut: int) -> bytes:
@@ -56,32 +64,37 @@ def _image(part: bytes, layout: Layout, flag: int, cut: int) -> bytes:
         done += nbytes
     for at in layout.flags:
         line[at : at + layout.flag_bytes] = flag.to_bytes(layout.flag_bytes, "little")
-    del line[layout.data - cut : layout.data]
+    if cut:
+        del line[layout.data - cut : layout.data]
     return bytes(line)
 
 
-def flag_places(layout: Layout, cut: int) -> list[tuple[int, int]]:
-    """Where the flags of a line are, as (offset, bytes)."""
-    return [(at - cut, layout.flag_bytes) for at in layout.flags]
+@lru_cache
+def flag_places(layout: Layout, cut: int) -> Places:
+    """Where the flags of a line are."""
+    return tuple((at - cut, layout.flag_bytes) for at in layout.flags)
 
 
-def piece_places(layout: Layout, cut: int) -> list[tuple[int, int]]:
-    """Where the payload of a line is, as (offset, bytes)."""
-    return [(at, nbytes - cut) for at, nbytes in layout.pieces if nbytes > cut]  # only one piece is ever cut
+@lru_cache
+def piece_places(layout: Layout, cut: int) -> Places:
+    """Where the payload of a line is."""
+    return tuple((at, nbytes - cut) for at, nbytes in layout.pieces if nbytes > cut)  # only one piece is ever cut
 
 
-def _cells_of(places: list[tuple[int, int]]) -> list[int]:
+def _cells_of(places: Places) -> tuple[int, ...]:
     """The cells that these bytes lie in, ascending."""
     found = {at // CELL * CELL for start, nbytes in places for at in range(start, start + nbytes)}
-    return sorted(found)
+    return tuple(sorted(found))
 
 
-def flagged_cells(layout: Layout, cut: int) -> list[int]:
+@lru_cache
+def flagged_cells(layout: Layout, cut: int) -> tuple[int, ...]:
     """The cells of a line that hold a flag, ascending."""
     return _cells_of(flag_places(layout, cut))
 
 
-def piece_cells(layout: Layout, cut: int) -> list[int]:
+@lru_cache
+def piece_cells(layout: Layout, cut: int) -> tuple[int, ...]:
     """The cells of a line that hold payload, ascending."""
     return _cells_of(piece_places(layout, cut))
 
@@ -89,14 +102,10 @@ def piece_cells(layout: Layout, cut: int) -> list[int]:
 def read_lines(load: Load, layout: Layout, flag: int, nbytes: int, again: Callable[[], bool]) -> bytes | None:
     """A message of `nbytes` by the layout's reader rule. Where a flag is missing `again()` is asked (and may wait)
     before the line is looked at once more; None if it answers no."""
-    count = layout.lines(nbytes)
-    group = layout.group or max(count, 1)
     payload: list[bytes] = []
-    for first in range(0, count, group):
-        lines = range(first, min(first + group, count))
+    for group in groups(layout, nbytes):
         single = []
-        for i in lines:
-            cut = cut_of(layout, nbytes, i)
+        for i, cut in group:
             while True:
                 line = _load_line(load, layout, i, cut, layout.reader is not Reader.FLAG_FIRST)
                 if all(line[at : at + size] == flag.to_bytes(size, "little") for at, size in flag_places(layout, cut)):
@@ -105,19 +114,24 @@ def read_lines(load: Load, layout: Layout, flag: int, nbytes: int, again: Callab
                     return None
             single.append(payload_of(line, layout, cut))
         if layout.reader in (Reader.FLAG_FIRST, Reader.RELOAD):
-            cuts = [cut_of(layout, nbytes, i) for i in lines]
-            single = [
-                payload_of(_load_line(load, layout, i, cut, True, flags=False), layout, cut)
-                for i, cut in zip(lines, cuts, strict=True)
-            ]
+            single = [payload_of(_load_line(load, layout, i, cut, True, flags=False), layout, cut) for i, cut in group]
         payload += single
     return b"".join(payload)[:nbytes]
 
 
+def groups(layout: Layout, nbytes: int) -> Iterator[list[tuple[int, int]]]:
+    """The lines of a payload by groups whose flags are seen before their data are loaded: (number, by how many bytes it
+    is shorter than a full one)."""
+    lines = list(enumerate(cuts_of(layout, nbytes)))
+    size = layout.group or max(len(lines), 1)
+    for first in range(0, len(lines), size):
+        yield lines[first : first + size]
+
+
 def _load_line(load: Load, layout: Layout, i: int, cut: int, data: bool, flags: bool = True) -> bytes:
     """The cells of a line that hold payload or flags, each loaded once, in ascending order; zeros for the others."""
-    flagged = flagged_cells(layout, cut) if flags else []
-    cells = set(flagged) | set(piece_cells(layout, cut) if data else [])
+    flagged = flagged_cells(layout, cut) if flags else ()
+    cells = {*flagged, *(piece_cells(layout, cut) if data else ())}
     line = bytearray(layout.line - cut)
     for at in sorted(cells):
         line[at : at + CELL] = load(i * layout.step + at, at in flagged).to_bytes(CELL, "little")
@@ -147,8 +161,8 @@ def unpack_lines(memory: Bytes, layout: Layout, flag: int, nbytes: int) -> Bytes
 
 def missing_flag(memory: Bytes, layout: Layout, flag: int, nbytes: int) -> str:
     """The first line whose flags are not all `flag`, and what stands there: for messages."""
-    for i in range(layout.lines(nbytes)):
-        for at, size in flag_places(layout, cut_of(layout, nbytes, i)):
+    for i, cut in enumerate(cuts_of(layout, nbytes)):
+        for at, size in flag_places(layout, cut):
             start = i * layout.step + at
             seen = int.from_bytes(memory[start : start + size].tobytes(), "little")
             if seen != flag:

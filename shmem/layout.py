@@ -98,6 +98,9 @@ class Layout:
     pitch: int = 0
     short: int = 0
 
+    def __hash__(self) -> int:
+        return hash((self.name, self.pitch))  # of all fields it would take longer than what is looked up by it
+
     def __post_init__(self) -> None:
         self._check_kinds()
         step = self.pitch or self.line

@@ -97,8 +97,7 @@ class Search:
             if forked(move):
                 node.todo += [other for other in node.enabled if alternative(move, other)]
             at = len(self.path) - 1
-            self.trail.back(at)
-            node.facts = self.trail.here().facts(move)
+            node.facts = self.trail.back(at).facts(move)
             node.before = 1 << at | self._races(node.facts, at)
             self.steps.add(move, node.facts.touches, self.trail.forward(move))
             sleep = {

@@ -5,34 +5,35 @@ Steps are numbered from the start; a step is added at the end and taken off ther
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Hashable, Iterable
 
 from ..delivery.facts import Move, Touch
 from ..delivery.requests import Event
 
-GRANULE = 6  # bits: bytes are looked up by pieces of 64
-WIDE = 16  # a touch of more pieces is looked at by everybody
+GRANULE = 3  # bits: bytes are looked up by pieces of 8, the word of most protocols
+WIDE = 64  # a touch of more pieces is looked at by everybody
 
 
 class Steps:
     """An index of the steps on a path."""
 
     def __init__(self) -> None:
-        self._near: dict[Hashable, list[int]] = {}  # by piece of a space, and by space for the wide ones
-        self._all: dict[Hashable, list[int]] = {}  # by space
-        self._given: dict[object, list[int]] = {}
-        self._moved: dict[Move, list[int]] = {}
+        self._near: defaultdict[Hashable, list[int]] = defaultdict(list)  # by piece of a space; None: the wide ones
+        self._all: defaultdict[Hashable, list[int]] = defaultdict(list)  # by space
+        self._given: defaultdict[object, list[int]] = defaultdict(list)
+        self._moved: defaultdict[Move, list[int]] = defaultdict(list)
         self._entries: list[list[list[int]]] = []  # of each step: the lists that it is in
 
     def add(self, move: Move, touches: Iterable[Touch], gives: Iterable[object]) -> None:
         """One more step."""
-        entries = [self._given.setdefault(given, []) for given in gives]
+        entries = [self._given[given] for given in gives]
         if not isinstance(move, Event):
-            entries.append(self._moved.setdefault(move, []))
+            entries.append(self._moved[move])
         for touch in touches:
             space = touch.place.space
-            entries.append(self._all.setdefault(space, []))
-            entries += [self._near.setdefault((space, piece), []) for piece in _pieces(touch) or [None]]
+            entries.append(self._all[space])
+            entries += [self._near[space, piece] for piece in _pieces(touch) or (None,)]
         for entry in entries:
             entry.append(len(self._entries))
         self._entries.append(entries)

@@ -70,8 +70,8 @@ class Trail:
 
     def forward(self, move: Move) -> tuple[object, ...]:
         """Makes a move; returns what it made possible."""
-        state = self.here()
-        after = state.copy() or state
+        before = self.here()
+        after = before.copy() or before
         given = after.perform(move)
         self.moves.append(move)
         self._states.append(after)
@@ -79,12 +79,13 @@ class Trail:
         self._at += 1
         return given
 
-    def back(self, n: int) -> None:
-        """Takes back all moves but the first n."""
+    def back(self, n: int) -> System:
+        """Takes back all moves but the first n; returns the system there."""
         if n < len(self.moves):
             copied = self._states[n] is not self._states[n + 1]
             del self.moves[n:], self._states[n + 1 :], self._marks[n + 1 :]
             self._at = n if copied else self._at
+        return self.here()
 
     def close(self) -> None:
         """Ends it."""

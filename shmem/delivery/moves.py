@@ -78,9 +78,12 @@ class Moves(Sequence[Any]):
 
 def joined(parts: Sequence[Sequence[Any]]) -> Sequence[Any]:
     """Sequences of moves one behind the other; a list where nothing in them is long."""
+    parts = [part for part in parts if part]
+    if len(parts) == 1:
+        return parts[0]
     for part in parts:
         if type(part) is Run or type(part) is Moves:
-            return Moves([part for part in parts if part])
+            return Moves(parts)
     return [move for part in parts for move in part]
 
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from itertools import groupby
+from typing import TYPE_CHECKING, NamedTuple
 
 from .requests import Event, Place, Space
 
@@ -20,8 +21,7 @@ if TYPE_CHECKING:
 PAGE = 1024
 
 
-@dataclass(frozen=True)
-class Message:
+class Message(NamedTuple):
     """What a call puts as lines: a payload of `nbytes` in a format (`shmem.Layout`), the first line at offset `at`."""
 
     layout: object
@@ -50,9 +50,10 @@ class Call:
         named = "" if self.tag is None else f" of message {self.tag}"
         return f"a {self.what}{named} of PE {self.pe} (its call {self.number}{line})"
 
-    def covers(self, pe: int, at: int) -> bool:
-        """Whether it writes a byte of the heap of a PE."""
-        return any(place.space == pe and place.lo <= at < place.hi for place in self.places)
+    def first(self, pe: int, lo: int, hi: int) -> int | None:
+        """The first of some bytes of the heap of a PE that it writes."""
+        found = [max(lo, place.lo) for place in self.places if place.space == pe and place.lo < hi and lo < place.hi]
+        return min(found, default=None)
 
 
 class Mark:
@@ -87,6 +88,14 @@ class Mark:
 
 
 NEVER = Mark(None, None)
+
+
+class Written(NamedTuple):
+    """Bytes that follow one another and have one mark."""
+
+    lo: int
+    hi: int
+    mark: Mark
 
 
 class Tags:
@@ -183,13 +192,13 @@ class Tags:
         found: list[tuple[object, ...]] = []
         for space, pages in sorted(self._pages.items(), key=repr):
             for page, marks in sorted(pages.items()):
-                found.append((space, page, names(marks if isinstance(marks, list) else [marks])))
+                found.append((space, page, names(_runs(marks if isinstance(marks, list) else [marks]))))
         for event, (_, calls) in sorted(self._unseen.items()):
-            found.append(("unseen", event, names([NEVER.then(call) for call in calls])))
+            found.append(("unseen", event, names(_runs([NEVER.then(call) for call in calls]))))
         return tuple(found)
 
 
-def marks(machine: Machine, pe: int, place: Place) -> list[Mark]:
+def written(machine: Machine, pe: int, place: Place) -> list[Written]:
     """Who wrote the bytes that `Machine.look` gives."""
     assert machine.tags is not None
     found = machine.tags.read(place)
@@ -198,6 +207,16 @@ def marks(machine: Machine, pe: int, place: Place) -> list[Mark]:
         if request.target == space and machine.forwards(request):
             for i in range(max(place.lo, request.at.lo), min(place.hi, request.at.hi)):
                 found[i - place.lo] = found[i - place.lo].then(request.call)
+    return _runs(found, place.lo)
+
+
+def _runs(marks: Sequence[Mark], lo: int = 0) -> list[Written]:
+    """The marks of bytes from `lo` on."""
+    found = []
+    for mark, alike in groupby(marks):
+        hi = lo + len(list(alike))
+        found.append(Written(lo, hi, mark))
+        lo = hi
     return found
 
 
@@ -211,19 +230,16 @@ def _pieces(place: Place) -> list[tuple[int, int, int]]:
     ]
 
 
-def told(marks: Sequence[Mark]) -> int:
+def told(found: Sequence[Written]) -> int:
     """A digest of who wrote each byte last."""
-    return hash(names(marks))
+    return hash(names(found))
 
 
-def names(marks: Sequence[Mark]) -> tuple[tuple[int, int, int], ...]:
+def names(found: Sequence[Written]) -> tuple[tuple[int, int, int], ...]:
     """Who wrote each byte last, in numbers that are the same in every run: (first byte, PE, its call), ..."""
-    if marks and marks.count(marks[0]) == len(marks):
-        return ((0, *marks[0].name),)
-    found: list[tuple[int, int, int]] = []
-    last: Mark | None = None
-    for i, mark in enumerate(marks):
-        if mark is not last and (not found or mark.name != found[-1][1:]):
-            found.append((i, *mark.name))
-        last = mark
-    return tuple(found)
+    told: list[tuple[int, int, int]] = []
+    for lo, _, mark in found:
+        name = mark.name
+        if not told or name != told[-1][1:]:
+            told.append((lo, *name))
+    return tuple(told)

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ...delivery.tags import Call, Mark, Message
-from ...framing import cut_of, flag_places, piece_places
+from ...delivery.tags import Call, Message, Written
+from ...framing import cuts_of, flag_places, piece_places
 from ...layout import CELL, Layout
-from .verdicts import Byte, failure, verdict
+from .verdicts import failure, verdict
 
 if TYPE_CHECKING:
     from .fabric import SimFabric
@@ -42,75 +42,72 @@ class Poll:
     flag: int
     nbytes: int
     # who wrote a cell, by its offset: when its flag was seen, and when its payload was loaded
-    flags: dict[int, list[Mark]] = field(default_factory=dict)
-    data: dict[int, list[Mark]] = field(default_factory=dict)
+    flags: dict[int, list[Written]] = field(default_factory=dict)
+    data: dict[int, list[Written]] = field(default_factory=dict)
 
     def check(self, task: TaskKey) -> None:
         """Raises AcceptError for a message that a task must not take, else notes that it has taken it."""
-        lines = [(start, cut, self._writer(start, cut)) for start, cut in self._lines()]
+        lines = [(start, found, self._writer(found[0])) for start, found in self._lines()]
         new = {call for start, _, call in lines if call is not None and (task, start) not in call.taken}
-        for i, (start, cut, call) in enumerate(lines):
-            kind, byte, meant = self._judge(start, self._relied_on(i, start, cut), call if call in new else None)
-            if byte is not None:
+        for i, (start, found, call) in enumerate(lines):
+            kind, wrong, meant = self._judge(start, found, call if call in new else None)
+            if wrong is not None:
                 what = f"line {i} of {len(lines)} ({self.layout.name}, flag {self.flag})"
-                raise failure(self.fabric, kind, what if meant is None else f"{what} of {meant}", byte)
+                raise failure(self.fabric, kind, what if meant is None else f"{what} of {meant}", wrong)
         for start, _, call in lines:
             if call is not None and call.number:
                 call.taken.add((task, start))
 
-    def _lines(self) -> Iterator[tuple[int, int]]:
-        """Where each line starts, and by how much it is shorter than a full one."""
-        for i in range(self.layout.lines(self.nbytes)):
-            yield self.offset + i * self.layout.step, cut_of(self.layout, self.nbytes, i)
+    def _lines(self) -> Iterator[tuple[int, list[Written]]]:
+        """Where each line starts, and who wrote the bytes that the reader relied on, those of the flags first."""
+        left = self.nbytes
+        for i, cut in enumerate(cuts_of(self.layout, self.nbytes)):
+            start = self.offset + i * self.layout.step
+            found = [part for at, size in flag_places(self.layout, cut) for part in _of(self.flags, start + at, size)]
+            for at, size in piece_places(self.layout, cut):
+                found += _of(self.data, start + at, min(size, left))
+                left = max(0, left - size)
+            yield start, found
 
-    def _flag(self, start: int, cut: int) -> list[Byte]:
-        """The bytes of the flags of a line: offset and who wrote it."""
-        return [byte for at, size in flag_places(self.layout, cut) for byte in _bytes(self.flags, start + at, size)]
-
-    def _writer(self, start: int, cut: int) -> Call | None:
-        """The call that the flag of a line is of; None if it is no flag of any."""
-        at, mark = self._flag(start, cut)[0]
-        call = mark.call
+    def _writer(self, flag: Written) -> Call | None:
+        """The call that the first flag of a line is of; None if it is no flag of any."""
+        call = flag.mark.call
         if call is None or (call.pe == self.fabric.me and not call.number):
             return None
-        return None if call.message is not None and not _has_flag(call.message, at) else call
+        return None if call.message is not None and not _has_flag(call.message, flag.lo) else call
 
-    def _relied_on(self, i: int, start: int, cut: int) -> list[Byte]:
-        """The bytes of a line that the reader relied on."""
-        found = self._flag(start, cut)
-        left = self.nbytes - i * self.layout.data
-        for at, size in piece_places(self.layout, cut):
-            found += _bytes(self.data, start + at, min(size, left))
-            left = max(0, left - size)
-        return found
-
-    def _judge(self, start: int, found: list[Byte], call: Call | None) -> tuple[str, Byte | None, Call | None]:
-        """The verdict on a line, a byte that tells it, and the call that was meant. call: that the flag is of, None if
-        that is no new message."""
+    def _judge(self, start: int, found: list[Written], call: Call | None) -> tuple[str, Written | None, Call | None]:
+        """The verdict on a line, the bytes that tell it, and the call that was meant. call: that the flag is of, None
+        if that is no new message."""
         sent = self.fabric.job.sent.get((self.fabric.me, start, self.flag), [])
         sent[:] = [one for one in sent if not one.taken]
         if call is not None:
             earlier = [] if self.fabric.crowded or call.message is None else sent
             meant = next((one for one in earlier if one.pe == call.pe and one.number < call.number), call)
-            return *self._of(meant, found), meant
+            return *self._verdict(meant, found), meant
         for meant in sorted(sent, key=lambda one: (one.pe, one.number)):  # on its way, or wiped
-            kind, byte = self._of(meant, found)
+            kind, wrong = self._verdict(meant, found)
             if kind != "stale":
-                return kind or "torn", byte or found[0], meant
+                return kind or "torn", wrong or found[0], meant
         return "stale", found[0], None
 
-    def _of(self, meant: Call, found: list[Byte]) -> tuple[str, Byte | None]:
+    def _verdict(self, meant: Call, found: list[Written]) -> tuple[str, Written | None]:
         """The verdict if a call was meant."""
+        me = self.fabric.me
+        its = (Written(at, hi, mark) for lo, hi, mark in found if (at := meant.first(me, lo, hi)) is not None)
         return verdict(
-            (byte for byte in found if meant.covers(self.fabric.me, byte[0])),
+            its,
             lambda one: one is meant,
             lambda one: one.pe == meant.pe and one.number > meant.number,
         )
 
 
-def _bytes(cells: dict[int, list[Mark]], first: int, n: int) -> list[Byte]:
-    """n bytes of cells, as (offset, who wrote it)."""
-    return [(at, cells[at // CELL * CELL][at % CELL]) for at in range(first, first + n)]
+def _of(cells: dict[int, list[Written]], first: int, n: int) -> Iterator[Written]:
+    """Who wrote n bytes of cells."""
+    for at in range(first // CELL * CELL, first + n, CELL):
+        for lo, hi, mark in cells[at]:
+            if max(lo, first) < min(hi, first + n):
+                yield Written(max(lo, first), min(hi, first + n), mark)
 
 
 def _has_flag(message: Message, at: int) -> bool:
@@ -118,5 +115,6 @@ def _has_flag(message: Message, at: int) -> bool:
     layout = message.layout
     assert isinstance(layout, Layout)
     i, inside = divmod(at - message.at, layout.step)
-    cut = cut_of(layout, message.nbytes, i)
+    last = i == layout.lines(message.nbytes) - 1
+    cut = layout.last_cut(message.nbytes) if last else 0
     return any(place <= inside < place + size for place, size in flag_places(layout, cut))

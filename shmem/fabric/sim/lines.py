@@ -6,17 +6,14 @@ that finds nothing.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ...delivery.facts import Touch, Undone
 from ...delivery.requests import Place
-from ...delivery.tags import Message, marks, told
+from ...delivery.tags import Message, told, written
 from ...errors import AcceptError
-from ...framing import cut_of, flag_places, flagged_cells, payload_of, piece_cells, read_lines, stores
+from ...framing import flag_places, flagged_cells, groups, images, payload_of, piece_cells, read_lines
 from ...layout import CELL, Layout, Reader, by_address
 from ..interface import Status
 from .inbox import Poll
@@ -30,16 +27,13 @@ if TYPE_CHECKING:
 def put(fabric: SimFabric, q: int, op: Fields, write: Callable[..., Any]) -> None:
     """Posts the lines of a payload, which is read at once."""
     layout = by_address(op.aux)
-    payload = np.frombuffer(fabric.heap.read(op.src, op.n), np.uint8)
-    span = layout.span(op.n, op.cond)
-    image = bytearray(span)
-    for at, bits, _ in stores(payload, layout, op.value, op.cond):
-        image[at : at + CELL] = bits.to_bytes(CELL, "little")
-    apart = layout.step > layout.line
-    for first in range(0, span, layout.step if apart else max(span, 1)):
-        data = bytes(image[first : first + layout.line if apart else span])
-        write(fabric, q, op.pe, (op.dst + first, op.dst + first + len(data)), data=data)
-        if first == 0:
+    parts = [line for _, line in images(fabric.heap.read(op.src, op.n), layout, op.value, op.cond)]
+    if parts and layout.step == layout.line:
+        parts = [b"".join(parts)]
+    for i, data in enumerate(parts):
+        first = op.dst + i * layout.step
+        write(fabric, q, op.pe, (first, first + len(data)), data=data)
+        if i == 0:
             fabric.calls.lines(Message(layout, op.value, op.dst, op.n), op.pe)
 
 
@@ -62,8 +56,6 @@ class _Reader:
     def __init__(self, fabric: SimFabric, layout: Layout, offset: int, flag: int, nbytes: int) -> None:
         self.fabric, self.layout, self.offset, self.flag, self.nbytes = fabric, layout, offset, flag, nbytes
         self.poll = Poll(fabric, layout, offset, flag, nbytes)
-        self._wanted = flag.to_bytes(layout.flag_bytes, "little")
-        self._shape = functools.cache(lambda cut: (flag_places(layout, cut), flagged_cells(layout, cut)))
 
     def check(self) -> None:
         """Raises AcceptError if what was read is not the message that was meant."""
@@ -79,18 +71,18 @@ class _Reader:
         """Notes who wrote a cell that is loaded; returns what there is to tell of it."""
         if self.fabric.job.tags is None:
             return None
-        found = self.poll.data[place.lo] = marks(self.fabric.machine, self.fabric.me, place)
+        found = self.poll.data[place.lo] = written(self.fabric.machine, self.fabric.me, place)
         if flags:
             self.poll.flags[place.lo] = found
         return told(found)
 
     def _load(self, at: int, flags: bool) -> bytes:
         return self.fabric.look(
-            [self._cell(at)], "load of a cell", plain=False, take=lambda place: self._take(place, flags)
+            [self._place(at, CELL)], "load of a cell", plain=False, take=lambda place: self._take(place, flags)
         )[0]
 
-    def _cell(self, at: int) -> Place:
-        return Place(self.fabric.me, self.offset + at, self.offset + at + CELL)
+    def _place(self, at: int, nbytes: int) -> Place:
+        return Place(self.fabric.me, self.offset + at, self.offset + at + nbytes)
 
     def once(self) -> bytes | None:
         """Looks at each line once."""
@@ -103,13 +95,9 @@ class _Reader:
     def waiting(self) -> bytes:
         """Waits for the flags line by line, a group at a time, then loads what the reader rule says."""
         layout, parts = self.layout, []
-        count = layout.lines(self.nbytes)
-        group = layout.group or max(count, 1)
-        for first in range(0, count, group):
-            lines = range(first, min(first + group, count))
-            cuts = [cut_of(layout, self.nbytes, i) for i in lines]
-            seen = [self._flags(i, cut) for i, cut in zip(lines, cuts, strict=True)]
-            for i, cut, line in zip(lines, cuts, seen, strict=True):
+        for group in groups(layout, self.nbytes):
+            seen = [self._flags(i, cut) for i, cut in group]
+            for (i, cut), line in zip(group, seen, strict=True):
                 if layout.reader is not Reader.SAME_LOAD:
                     for at in piece_cells(layout, cut):
                         line[at : at + CELL] = self._load(i * layout.step + at, False)
@@ -118,24 +106,22 @@ class _Reader:
 
     def _flags(self, i: int, cut: int) -> bytearray:
         """Waits until the flags of a line are all there; returns the line with the cells that hold them."""
-        layout, wanted, without = self.layout, self._wanted, self.fabric.without
-        flags, cells = self._shape(cut)
-        places = [(at, self._cell(i * layout.step + at)) for at in cells]
-
-        def line(undone: Undone) -> bytearray:
-            found = bytearray(layout.line - cut)
-            for at, place in places:
-                found[at : at + CELL] = without(undone, place)
-            return found
+        layout, fabric = self.layout, self.fabric
+        start, cells = i * layout.step, flagged_cells(layout, cut)
+        flags = [self._place(start + at, size) for at, size in flag_places(layout, cut)]
+        loads = [self._place(start + at, CELL) for at in cells]
+        wanted = [self.flag.to_bytes(layout.flag_bytes, "little")] * len(flags)
 
         def could(undone: Undone) -> bool:
-            now = line(undone)
-            return all(now[at : at + size] == wanted for at, size in flags)
+            return [fabric.without(undone, flag) for flag in flags] == wanted
 
-        def take() -> tuple[object, ...]:
-            return bytes(line([])), *(self._take(place, True) for _, place in places)
+        def take() -> list[object]:
+            return [fabric.without([], place) for place in loads] + [self._take(place, True) for place in loads]
 
-        touches = tuple(Touch(place, False, marks=True) for _, place in places)
+        touches = tuple(Touch(place, False, marks=True) for place in loads)
         what = f"flag {self.flag} in line {i} of {layout.name}"
         step = Step(what, take, lambda: could([]), lambda: touches, could=could, takes=True)
-        return bytearray(self.fabric.do(step)[0])
+        line = bytearray(layout.line - cut)
+        for at, data in zip(cells, fabric.do(step), strict=False):
+            line[at : at + CELL] = data
+        return line

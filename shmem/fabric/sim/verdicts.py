@@ -8,13 +8,11 @@ clobbered, with none but missing ones it is stale, with some it is torn.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from itertools import groupby
-from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from ...delivery.facts import Touch
 from ...delivery.requests import Place
-from ...delivery.tags import Call, Mark, marks, told
+from ...delivery.tags import Call, Written, told, written
 from ...errors import AcceptError
 from .tasks import Step
 
@@ -22,30 +20,30 @@ if TYPE_CHECKING:
     from .fabric import SimFabric
 
 Is = Callable[[Call], bool]
-Byte = tuple[int, Mark]  # the offset of a byte in its heap, and who wrote it
 HOW = {"torn": "is not whole", "stale": "is not there", "clobber": "was overwritten before it was read"}
 
 
-def verdict(found: Iterable[Byte], right: Is, later: Is) -> tuple[str, Byte | None]:
-    """The kind of failure, "" for none, and a byte that tells it. right, later: whether a call is of the message that
+def verdict(found: Iterable[Written], right: Is, later: Is) -> tuple[str, Written | None]:
+    """The kind of failure, "" for none, and the bytes that tell it. right, later: whether a call is of the message that
     is expected, or of one that the same sender sent after it."""
     here = False
-    missing: Byte | None = None
-    for mark, group in groupby(found, itemgetter(1)):
+    missing: Written | None = None
+    for part in found:
+        mark = part.mark
         if mark.call is not None and right(mark.call):
             here = True
         elif (mark.call is not None and later(mark.call)) or any(right(call) for call in mark.calls()):
-            return "clobber", next(group)
+            return "clobber", part
         else:
-            missing = missing or next(group)
+            missing = missing or part
     if missing is None:
         return "", None
     return "torn" if here else "stale", missing
 
 
-def failure(fabric: SimFabric, kind: str, what: str, byte: Byte) -> AcceptError:
+def failure(fabric: SimFabric, kind: str, what: str, wrong: Written) -> AcceptError:
     """What is raised for a verdict."""
-    at, mark = byte
+    at, _, mark = wrong
     lies = "nothing was ever written" if mark.call is None else f"lies {mark.call}"
     taken = ", which was taken before" if kind == "stale" and mark.call is not None and mark.call.taken else ""
     return AcceptError(f"{what} {HOW[kind]}: at heap offset {at:#x} {lies}{taken}", kind=kind, pe=fabric.me)
@@ -58,19 +56,15 @@ def accept(fabric: SimFabric, places: Sequence[Place], sender: int, tag: int) ->
     touches = tuple(Touch(place, False, marks=True) for place in seen)
 
     def look() -> object:
-        found = [byte for place in seen for byte in _bytes(fabric, place)]
-        kind, byte = verdict(
+        found = [part for place in seen for part in written(fabric.machine, fabric.me, place)]
+        kind, wrong = verdict(
             found,
             lambda call: (call.pe, call.tag) == (sender, tag),
             lambda call: call.pe == sender and call.tag is not None and call.tag > tag,
         )
-        if byte is not None:
-            raise failure(fabric, kind, f"message {tag} of PE {sender}", byte)
-        return told([mark for _, mark in found])
+        if wrong is not None:
+            raise failure(fabric, kind, f"message {tag} of PE {sender}", wrong)
+        return told(found)
 
     if seen:
         fabric.do(Step("accept", look, touches=lambda: touches))
-
-
-def _bytes(fabric: SimFabric, place: Place) -> list[Byte]:
-    return list(zip(range(place.lo, place.hi), marks(fabric.machine, fabric.me, place), strict=True))
