@@ -8,6 +8,7 @@ the pieces and flags of a layout, the kernel on runs of equal cells.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -27,58 +28,23 @@ def as_bytes(array: Array) -> Bytes:
     return array.reshape(-1).view(np.uint8)
 
 
-def stores(payload: Array, layout: Layout, flag: int, lines: int | None = None) -> Iterator[Store]:
-    """The stores of a message, in their order. `lines`: how many to write, default those that the payload takes; more
-    of them carry zeros. Bytes behind the payload's end are zeros, too."""
-    data = as_bytes(payload).tobytes()
-    last = layout.order is Order.FLAG_LAST
-    for i, (cut, image) in enumerate(images(data, layout, flag, lines)):
-        flagged = flagged_cells(layout, cut)
-        cells = range(0, layout.line - cut, CELL)
-        if last:
-            cells = [*(at for at in cells if at not in flagged), *flagged]  # type: ignore[assignment]
-        for at in cells:
-            yield i * layout.step + at, int.from_bytes(image[at : at + CELL], "little"), last and at in flagged
+@dataclass(frozen=True)
+class Shape:
+    """Where things are in a line of so many bytes, counted from its start."""
 
-
-def images(data: bytes, layout: Layout, flag: int, lines: int | None = None) -> Iterator[tuple[int, bytes]]:
-    """The lines of a message: by how many bytes each is shorter than a full one, and its bytes. `lines`: as in
-    `stores`."""
-    for i, cut in enumerate(cuts_of(layout, len(data), lines)):
-        yield cut, _image(data[i * layout.data : (i + 1) * layout.data], layout, flag, cut)
-
-
-def cuts_of(layout: Layout, nbytes: int, lines: int | None = None) -> list[int]:
-    """By how many bytes each line of a payload is shorter than a full one: none but the last ever is."""
-    count = layout.lines(nbytes)
-    cuts = [0] * (count - 1) + [layout.last_cut(nbytes)] * min(count, 1)
-    return cuts if lines is None else [*cuts, *[0] * (lines - count)][:lines]
-
-
-def _image(part: bytes, layout: Layout, flag: int, cut: int) -> bytes:
-    """The bytes of a line; what follows the payload moves up by `cut`."""
-    line, done = bytearray(layout.line), 0
-    for at, nbytes in layout.pieces:
-        piece = part[done : done + nbytes]
-        line[at : at + len(piece)] = piece
-        done += nbytes
-    for at in layout.flags:
-        line[at : at + layout.flag_bytes] = flag.to_bytes(layout.flag_bytes, "little")
-    if cut:
-        del line[layout.data - cut : layout.data]
-    return bytes(line)
+    nbytes: int
+    flags: Places
+    pieces: Places  # of payload
+    flagged: tuple[int, ...]  # the cells that hold a flag, ascending
+    filled: tuple[int, ...]  # those that hold payload
 
 
 @lru_cache
-def flag_places(layout: Layout, cut: int) -> Places:
-    """Where the flags of a line are."""
-    return tuple((at - cut, layout.flag_bytes) for at in layout.flags)
-
-
-@lru_cache
-def piece_places(layout: Layout, cut: int) -> Places:
-    """Where the payload of a line is."""
-    return tuple((at, nbytes - cut) for at, nbytes in layout.pieces if nbytes > cut)  # only one piece is ever cut
+def shape_of(layout: Layout, cut: int = 0) -> Shape:
+    """A line that is shorter than a full one by some bytes of payload: what follows moves up."""
+    flags = tuple((at - cut, layout.flag_bytes) for at in layout.flags)
+    pieces = tuple((at, nbytes - cut) for at, nbytes in layout.pieces if nbytes > cut)  # only one piece is ever cut
+    return Shape(layout.line - cut, flags, pieces, _cells_of(flags), _cells_of(pieces))
 
 
 def _cells_of(places: Places) -> tuple[int, ...]:
@@ -87,16 +53,43 @@ def _cells_of(places: Places) -> tuple[int, ...]:
     return tuple(sorted(found))
 
 
-@lru_cache
-def flagged_cells(layout: Layout, cut: int) -> tuple[int, ...]:
-    """The cells of a line that hold a flag, ascending."""
-    return _cells_of(flag_places(layout, cut))
+def shapes_of(layout: Layout, nbytes: int, lines: int | None = None) -> list[Shape]:
+    """The lines of a payload, all full but perhaps the last. `lines`: how many, default those that it takes."""
+    count = layout.lines(nbytes)
+    shapes = [shape_of(layout)] * (count if lines is None else lines)
+    if layout.short and 0 < count <= len(shapes):
+        shapes[count - 1] = shape_of(layout, layout.last_cut(nbytes))
+    return shapes
 
 
-@lru_cache
-def piece_cells(layout: Layout, cut: int) -> tuple[int, ...]:
-    """The cells of a line that hold payload, ascending."""
-    return _cells_of(piece_places(layout, cut))
+def stores(payload: Array, layout: Layout, flag: int, lines: int | None = None) -> Iterator[Store]:
+    """The stores of a message, in their order. `lines`: how many to write, default those that the payload takes; more
+    of them carry zeros. Bytes behind the payload's end are zeros, too."""
+    last = layout.order is Order.FLAG_LAST
+    for i, (shape, image) in enumerate(images(as_bytes(payload).tobytes(), layout, flag, lines)):
+        cells = range(0, shape.nbytes, CELL)
+        if last:
+            cells = [*(at for at in cells if at not in shape.flagged), *shape.flagged]  # type: ignore[assignment]
+        for at in cells:
+            bits = int.from_bytes(image[at : at + CELL], "little")
+            yield i * layout.step + at, bits, last and at in shape.flagged
+
+
+def images(data: bytes, layout: Layout, flag: int, lines: int | None = None) -> Iterator[tuple[Shape, bytes]]:
+    """The lines of a message, each with its bytes. `lines`: as in `stores`."""
+    for i, shape in enumerate(shapes_of(layout, len(data), lines)):
+        yield shape, _image(data[i * layout.data : (i + 1) * layout.data], shape, flag)
+
+
+def _image(part: bytes, shape: Shape, flag: int) -> bytes:
+    line, done = bytearray(shape.nbytes), 0
+    for at, nbytes in shape.pieces:
+        piece = part[done : done + nbytes]
+        line[at : at + len(piece)] = piece
+        done += nbytes
+    for at, nbytes in shape.flags:
+        line[at : at + nbytes] = flag.to_bytes(nbytes, "little")
+    return bytes(line)
 
 
 def read_lines(load: Load, layout: Layout, flag: int, nbytes: int, again: Callable[[], bool]) -> bytes | None:
@@ -105,42 +98,43 @@ def read_lines(load: Load, layout: Layout, flag: int, nbytes: int, again: Callab
     payload: list[bytes] = []
     for group in groups(layout, nbytes):
         single = []
-        for i, cut in group:
+        for i, shape in group:
             while True:
-                line = _load_line(load, layout, i, cut, layout.reader is not Reader.FLAG_FIRST)
-                if all(line[at : at + size] == flag.to_bytes(size, "little") for at, size in flag_places(layout, cut)):
+                line = _load_line(load, i * layout.step, shape, layout.reader is not Reader.FLAG_FIRST)
+                if all(line[at : at + size] == flag.to_bytes(size, "little") for at, size in shape.flags):
                     break
                 if not again():
                     return None
-            single.append(payload_of(line, layout, cut))
+            single.append(payload_of(line, shape))
         if layout.reader in (Reader.FLAG_FIRST, Reader.RELOAD):
-            single = [payload_of(_load_line(load, layout, i, cut, True, flags=False), layout, cut) for i, cut in group]
+            single = [
+                payload_of(_load_line(load, i * layout.step, shape, True, flags=False), shape) for i, shape in group
+            ]
         payload += single
     return b"".join(payload)[:nbytes]
 
 
-def groups(layout: Layout, nbytes: int) -> Iterator[list[tuple[int, int]]]:
-    """The lines of a payload by groups whose flags are seen before their data are loaded: (number, by how many bytes it
-    is shorter than a full one)."""
-    lines = list(enumerate(cuts_of(layout, nbytes)))
+def groups(layout: Layout, nbytes: int) -> Iterator[list[tuple[int, Shape]]]:
+    """The lines of a payload, with their numbers, by groups whose flags are seen before their data are loaded."""
+    lines = list(enumerate(shapes_of(layout, nbytes)))
     size = layout.group or max(len(lines), 1)
     for first in range(0, len(lines), size):
         yield lines[first : first + size]
 
 
-def _load_line(load: Load, layout: Layout, i: int, cut: int, data: bool, flags: bool = True) -> bytes:
+def _load_line(load: Load, start: int, shape: Shape, data: bool, flags: bool = True) -> bytes:
     """The cells of a line that hold payload or flags, each loaded once, in ascending order; zeros for the others."""
-    flagged = flagged_cells(layout, cut) if flags else ()
-    cells = {*flagged, *(piece_cells(layout, cut) if data else ())}
-    line = bytearray(layout.line - cut)
+    flagged = shape.flagged if flags else ()
+    cells = {*flagged, *(shape.filled if data else ())}
+    line = bytearray(shape.nbytes)
     for at in sorted(cells):
-        line[at : at + CELL] = load(i * layout.step + at, at in flagged).to_bytes(CELL, "little")
+        line[at : at + CELL] = load(start + at, at in flagged).to_bytes(CELL, "little")
     return bytes(line)
 
 
-def payload_of(line: bytes, layout: Layout, cut: int) -> bytes:
+def payload_of(line: bytes | bytearray, shape: Shape) -> bytes:
     """What a line carries."""
-    return b"".join(line[at : at + nbytes] for at, nbytes in piece_places(layout, cut))
+    return b"".join([line[at : at + nbytes] for at, nbytes in shape.pieces])
 
 
 def pack_lines(memory: Bytes, payload: Array, layout: Layout, flag: int, lines: int | None = None) -> None:
@@ -161,8 +155,8 @@ def unpack_lines(memory: Bytes, layout: Layout, flag: int, nbytes: int) -> Bytes
 
 def missing_flag(memory: Bytes, layout: Layout, flag: int, nbytes: int) -> str:
     """The first line whose flags are not all `flag`, and what stands there: for messages."""
-    for i, cut in enumerate(cuts_of(layout, nbytes)):
-        for at, size in flag_places(layout, cut):
+    for i, shape in enumerate(shapes_of(layout, nbytes)):
+        for at, size in shape.flags:
             start = i * layout.step + at
             seen = int.from_bytes(memory[start : start + size].tobytes(), "little")
             if seen != flag:

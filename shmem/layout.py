@@ -145,7 +145,7 @@ class Layout:
         """Payload bytes of a full line."""
         return sum(nbytes for _, nbytes in self.pieces)
 
-    @property
+    @cached_property
     def step(self) -> int:
         """Bytes from one line to the next."""
         return self.pitch or self.line

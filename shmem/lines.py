@@ -104,13 +104,14 @@ def put_lines(
     Raises as `put`, and ArgumentError (layout), OverflowError (flag), LayoutError (alignment), SizeMismatch (room).
     """
     here = current()
+    me = here.me
     q, there = check_context(ctx), reach(here, pe, ctx)
-    to = check_target(contiguous(target, "target", here.me), "target", here.me)
-    what = check_array(payload, "payload", here.me)
+    to = check_target(contiguous(target, "target", me), "target", me)
+    what = check_array(payload, "payload", me)
     if not what.flags.c_contiguous:
-        blocks(what, what.size, "payload", here.me)  # refuses the layouts that are not promised
+        blocks(what, what.size, "payload", me)  # refuses the layouts that are not promised
     packed = gathered(what, what.size)
-    if there == here.me and np.may_share_memory(packed, to):
+    if there == me and np.may_share_memory(packed, to):
         packed = packed.copy()
     offset = symmetric(here, to, to.size, "target").offset
     here.fabric.submit(q, put_record(here, to, offset, packed, there, layout, flag, lines))

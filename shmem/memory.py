@@ -31,10 +31,21 @@ _ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 OURS = tuple(os.path.join(_ROOT, name, "") for name in ("shmem", "protocols", "moe_ep"))
 
 
+class _InOurs(dict[str, bool]):
+    """Whether files lie in these packages, of those that were asked for."""
+
+    def __missing__(self, file: str) -> bool:
+        self[file] = file.startswith(OURS)
+        return self[file]
+
+
+_IN_OURS = _InOurs()
+
+
 def caller(frame: FrameType | None = None) -> str:
     """'file.py:12' of the line outside these packages that called (this function, or the frame)."""
     frame = frame or sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(OURS):
+    while frame.f_back is not None and _IN_OURS[frame.f_code.co_filename]:
         frame = frame.f_back
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"
 

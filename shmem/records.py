@@ -182,13 +182,12 @@ def kind_of(dtype: np.dtype[np.generic]) -> Kind | None:
     return _KINDS.get(dtype)
 
 
-def record(op: Op, **fields: int) -> Records:
-    """One record as an array of length 1; fields not named are 0."""
-    one: Records = np.zeros(1, RECORD)
-    one["op"] = op
-    for name, value in fields.items():
-        one[name] = value
-    return one
+def record(
+    op: Op, *, flags: int = 0, width: int = 0, pe: int = 0, dst: int = 0, src: int = 0, n: int = 0, value: int = 0,
+    cond: int = 0, aux: int = 0, id: int = 0,
+) -> Records:  # fmt: skip
+    """One record as an array of length 1."""
+    return np.array([(op, flags, width, pe, dst, src, n, value, cond, aux, id)], RECORD)
 
 
 def conditions(offsets: Sequence[int], kind: Kind, cmp: int, values: Sequence[int]) -> Conditions:

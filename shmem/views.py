@@ -7,8 +7,7 @@ here. Two sides of a transfer are never both strided: a strided private side is 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,15 +22,14 @@ if TYPE_CHECKING:
 Array = npt.NDArray[Any]
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(NamedTuple):
     """`count` blocks of `block` bytes, `stride` bytes apart, the first at `offset` of the own heap (or, for private
     memory, at an address). A contiguous array is one block."""
 
     offset: int
     block: int
     stride: int
-    count: int
+    count: int  # type: ignore[assignment]
 
 
 def _address_finder() -> Callable[[Array], int]:
@@ -52,8 +50,9 @@ def check_array(value: object, name: str, me: int) -> Array:
     if not isinstance(value, np.ndarray):
         hint = "; x[3] of a 1-D array is a copy, x[3:4] is a view" if isinstance(value, np.generic) else ""
         raise DtypeError(f"{name} must be a NumPy array, not {type(value).__name__}{hint}", pe=me)
-    if value.dtype.hasobject or value.dtype.itemsize == 0:
-        raise DtypeError(f"{name} has dtype {value.dtype}, whose elements are not of a fixed size", pe=me)
+    dtype = value.dtype
+    if dtype.hasobject or dtype.itemsize == 0:
+        raise DtypeError(f"{name} has dtype {dtype}, whose elements are not of a fixed size", pe=me)
     return value
 
 

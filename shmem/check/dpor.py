@@ -70,7 +70,7 @@ class Search:
 
     def _enter(self, sleep: dict[Move, Facts]) -> None:
         """Puts the state of the trail on the path, with the one move that is tried first."""
-        system = self.trail.here()
+        system = self.trail.here
         node = Node(sleep, system.moves())
         if len(self.path) >= self.bounds.moves and node.enabled:
             node.enabled, self.found.cut = [], self.found.cut + 1
@@ -97,7 +97,8 @@ class Search:
             if forked(move):
                 node.todo += [other for other in node.enabled if alternative(move, other)]
             at = len(self.path) - 1
-            node.facts = self.trail.back(at).facts(move)
+            self.trail.back(at)
+            node.facts = self.trail.here.facts(move)
             node.before = 1 << at | self._races(node.facts, at)
             self.steps.add(move, node.facts.touches, self.trail.forward(move))
             sleep = {

@@ -29,13 +29,13 @@ def search(
     def enter() -> bool:
         """Whether the search is to end here."""
         found.states += 1
-        todo.append(list(trail.here().moves()))
+        todo.append(list(trail.here.moves()))
         if len(todo) > bounds.moves and todo[-1]:
             todo[-1], found.cut = [], found.cut + 1
         if todo[-1]:
             return bounds.met(found)
-        found.end(trail.here().outcome())
-        return ended(trail.here(), trail.moves) or bounds.met(found)
+        found.end(trail.here.outcome())
+        return ended(trail.here, trail.moves) or bounds.met(found)
 
     stop = enter()
     while todo and not stop:
@@ -45,7 +45,7 @@ def search(
         trail.back(len(todo) - 1)
         trail.forward(todo[-1].pop(0))
         if digest is not None:
-            state = blake2b(repr(digest(trail.here())).encode(), digest_size=16).digest()
+            state = blake2b(repr(digest(trail.here)).encode(), digest_size=16).digest()
             if state in seen:
                 continue
             seen.add(state)

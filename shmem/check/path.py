@@ -27,6 +27,7 @@ class Steps:
 
     def add(self, move: Move, touches: Iterable[Touch], gives: Iterable[object]) -> None:
         """One more step."""
+        at = len(self._entries)
         entries = [self._given[given] for given in gives]
         if not isinstance(move, Event):
             entries.append(self._moved[move])
@@ -35,7 +36,7 @@ class Steps:
             entries.append(self._all[space])
             entries += [self._near[space, piece] for piece in _pieces(touch) or (None,)]
         for entry in entries:
-            entry.append(len(self._entries))
+            entry.append(at)
         self._entries.append(entries)
 
     def remove(self) -> None:

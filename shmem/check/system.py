@@ -50,42 +50,41 @@ class Trail:
     def __init__(self, start: Callable[[], System]) -> None:
         self._start = start
         self.moves: list[Move] = []
-        self._states = [start()]  # after so many moves; one object where it can't be copied, then at `_at`
+        self._states = [start()]  # after so many moves; one object where it can't be copied
         self._marks = [self._states[0].mark()]
-        self._at = 0
 
+    @property
     def here(self) -> System:
         """The system after the moves."""
-        state = self._states[-1]
-        if self._at != len(self.moves):  # gone back without copies: from the start again
-            state.close()
-            state = self._start()
-            for move in self.moves:
-                state.perform(move)
-            if state.mark() != self._marks[-1]:
-                raise NondeterministicProgram(f"a second run of {len(self.moves)} moves told its PEs other things")
-            self._states = [state] * len(self._states)
-            self._at = len(self.moves)
-        return state
+        return self._states[-1]
 
     def forward(self, move: Move) -> tuple[object, ...]:
         """Makes a move; returns what it made possible."""
-        before = self.here()
-        after = before.copy() or before
-        given = after.perform(move)
+        state = self._states[-1]
+        state = state.copy() or state
+        given = state.perform(move)
         self.moves.append(move)
-        self._states.append(after)
-        self._marks.append(after.mark())
-        self._at += 1
+        self._states.append(state)
+        self._marks.append(state.mark())
         return given
 
-    def back(self, n: int) -> System:
-        """Takes back all moves but the first n; returns the system there."""
+    def back(self, n: int) -> None:
+        """Takes back all moves but the first n."""
         if n < len(self.moves):
             copied = self._states[n] is not self._states[n + 1]
             del self.moves[n:], self._states[n + 1 :], self._marks[n + 1 :]
-            self._at = n if copied else self._at
-        return self.here()
+            if not copied:
+                self._again()
+
+    def _again(self) -> None:
+        """Makes the moves once more from the start."""
+        self._states[-1].close()
+        state = self._start()
+        for move in self.moves:
+            state.perform(move)
+        if state.mark() != self._marks[-1]:
+            raise NondeterministicProgram(f"a second run of {len(self.moves)} moves told its PEs other things")
+        self._states = [state] * len(self._states)
 
     def close(self) -> None:
         """Ends it."""

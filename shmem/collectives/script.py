@@ -7,7 +7,7 @@ the elements put one after the other ("packed").
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -84,13 +84,13 @@ class Script:
         """Packs a part of an own array into the own scratch memory, `at` bytes from its start."""
         to = self.shown + at
         for part in pieces(source, first, nbytes):
-            self._copy(Op.PUT, self.pe.me, to, replace(part, offset=self.pe.heap.base + part.offset))
+            self._copy(Op.PUT, self.pe.me, to, part._replace(offset=self.pe.heap.base + part.offset))
             to += part.block * part.count
 
     def fetch(self, pe: int, offset: int, target: Place, first: int, nbytes: int) -> None:
         """Unpacks bytes from the heap of a PE into a part of an own array."""
         for part in pieces(target, first, nbytes):
-            self._copy(Op.GET, pe, offset, replace(part, offset=self.pe.heap.base + part.offset))
+            self._copy(Op.GET, pe, offset, part._replace(offset=self.pe.heap.base + part.offset))
             offset += part.block * part.count
 
     def fetch_private(self, pe: int, offset: int, address: int, nbytes: int) -> None:

@@ -20,7 +20,7 @@ from .memory import Memory
 from .moves import joined, ranges_of
 from .profiles import Profile
 from .queues import QueueState
-from .requests import FAULTS, Act, Event, Key, Kind, Place, Request, Stage, units_of
+from .requests import FAULTS, Act, Event, Key, Kind, Place, Request, Stage
 from .tables import Rules
 from .tags import Call, Tags
 from .views import Views, shows
@@ -61,7 +61,7 @@ class Machine:
         self.failed: dict[Key, Event] = {}  # requests that failed or were flushed, and the events that ended them
         self.known: dict[Key, Request] = {}  # all that was ever posted: what of it never changes
         self.ahead: dict[Key, Sequence[Event]] = {}  # the next events of requests that wait for nobody
-        self._forwarding = profile.program_order or profile.stores != "coherent"
+        self.forwarding = profile.program_order or profile.stores != "coherent"
 
     # ---- what programs do ----
 
@@ -76,7 +76,7 @@ class Machine:
 
     def look(self, pe: int, place: Place) -> bytes:
         """What is in memory, or in a PE's own view of it, with the stores of that PE that are still to be placed."""
-        if self.views is None and not self._forwarding:
+        if self.views is None and not self.forwarding:
             return self.memory.read(place)
         if place.space == ("view", pe):
             assert self.views is not None
@@ -133,7 +133,7 @@ class Machine:
             request.call = self.tags.call(request.pe, request.kind.name.lower())
         unit = 1 << 62 if request.kind is Kind.ATOMIC else profile.unit
         pieces = (request.result, *request.rest) if request.result is not None else ()
-        request.units = units_of(request.at.lo, request.at.hi, unit, pieces)
+        request.cut(unit, pieces)
         redone = profile.lost_ack and request.kind is Kind.READ  # then its units may be read in any order
         request.ascending = (request.ascending or profile.units == "ascending") and not redone
         request.read = request.source is None
@@ -143,10 +143,12 @@ class Machine:
         request.fetched = not request.split
         request.repeats = profile.repeat and request.kind is Kind.WRITE
         request.gates = tuple(
-            (other.key, stage, mine)
-            for other in self.before(request)
-            for stage, mine in self.rules.between(other, request)
-            if not other.reached(stage)
+            [
+                (other.key, stage, mine)
+                for other in self.rules.concerning(request, self.before(request))
+                for stage, mine in self.rules.between(other, request)
+                if not other.reached(stage)
+            ]
         )
         if request.ring:
             request.retired = False
@@ -162,7 +164,7 @@ class Machine:
 
     def of(self, pe: int) -> Iterable[Request]:
         """What a PE has in flight, in the order posted."""
-        return (each for each in self.flight.values() if each.pe == pe)
+        return [each for each in self.flight.values() if each.key[0] == pe]
 
     def pending(self, pe: int, queue: Hashable | None, target: int | None = None) -> list[Request]:
         """What `unfinished` gives."""
@@ -189,7 +191,7 @@ class Machine:
         """The events that may happen next, in a fixed order."""
         ahead = self.ahead
         parts = [ahead.get(key) or next_events(self, request) for key, request in self.flight.items()]
-        return joined([*self._beside(), *parts])
+        return joined([*self._beside(), *parts] if self.queue_pairs or self.views is not None else parts)
 
     def _beside(self) -> list[Sequence[Event]]:
         """What may be shown, and which doorbells may arrive."""
@@ -299,7 +301,7 @@ class Machine:
             self.queue_pairs[request.queue].doom(request, "rem_inv_req", self.flight)
         else:
             request.at = Place(space, lo, lo + size)
-            request.units = units_of(lo, lo + size, self.profile.unit)
+            request.cut(self.profile.unit)
 
     def _source(self, request: Request, unit: int) -> None:
         assert request.source is not None
@@ -422,7 +424,7 @@ class Machine:
         other.takers = {name: taker.copy() for name, taker in self.takers.items()}
         other.receives = dict(self.receives)
         other.received = {pe: list(told) for pe, told in self.received.items()}
-        other.ahead, other._forwarding = dict(self.ahead), self._forwarding
+        other.ahead, other.forwarding = dict(self.ahead), self.forwarding
         other.answers, other.known, other.failed = dict(self.answers), dict(self.known), dict(self.failed)
         return other
 

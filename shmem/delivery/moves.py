@@ -7,6 +7,7 @@ other. Neither changes, so a search keeps what was possible at a state for the p
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Any, overload
 
 from .requests import Act, Event, Key
@@ -78,13 +79,13 @@ class Moves(Sequence[Any]):
 
 def joined(parts: Sequence[Sequence[Any]]) -> Sequence[Any]:
     """Sequences of moves one behind the other; a list where nothing in them is long."""
-    parts = [part for part in parts if part]
+    parts = list(filter(None, parts))
     if len(parts) == 1:
         return parts[0]
-    for part in parts:
-        if type(part) is Run or type(part) is Moves:
-            return Moves(parts)
-    return [move for part in parts for move in part]
+    return list(chain.from_iterable(parts)) if _LONG.isdisjoint(map(type, parts)) else Moves(parts)
+
+
+_LONG = frozenset({Run, Moves})
 
 
 def run_of(key: Key, act: Act, units: int) -> Sequence[Event]:

@@ -128,6 +128,7 @@ class Request:
     call: Any = None  # the `tags.Call` that it is part of
     repeats: bool = False  # each of its units is placed twice
     split: bool = False  # an atomic against other atomics only: a plain store may come between its read and its write
+    full: int = 0  # the bits of all units
     gates: tuple[tuple[Key, Stage, Stage], ...] = ()  # (other, its stage, my stage that must wait for it)
     data: bytes = b""
     read: bool = True  # the source was
@@ -162,10 +163,10 @@ class Request:
         """Whether it is a PE's store to its own memory."""
         return self.kind is Kind.STORE and place.space == self.pe
 
-    @property
-    def full(self) -> int:
-        """The bits of all units."""
-        return self.units.bits if type(self.units) is Units else (1 << len(self.units)) - 1
+    def cut(self, unit: int, pieces: Sequence[Place] = ()) -> None:
+        """Cuts it into units; pieces: as in `units_of`."""
+        self.units = units_of(self.at.lo, self.at.hi, unit, pieces)
+        self.full = self.units.bits if type(self.units) is Units else (1 << len(self.units)) - 1
 
     def reached(self, stage: Stage) -> bool:
         """Whether it is at a stage."""
@@ -173,14 +174,13 @@ class Request:
             return self.read
         if stage is Stage.ACCEPTED:
             return self.accepted
-        if stage is Stage.PLACED:
-            return self.accepted and self.placed == self.full and self.worded
-        if stage is Stage.ANSWERED:
-            answered = self.result is None or self.landed == self.full
-            return (
-                self.acked and self.reached(Stage.PLACED) and answered and (not self.repeats or self.again == self.full)
-            )
-        return self.retired
+        if stage is Stage.RETIRED:
+            return self.retired
+        placed = self.accepted and self.placed == self.full and self.worded
+        if stage is Stage.PLACED or not placed:
+            return placed
+        answered = self.result is None or self.landed == self.full
+        return self.acked and answered and (not self.repeats or self.again == self.full)
 
     def events(self, stage: Stage) -> list[Event]:
         """The events that bring it to a stage."""

@@ -7,6 +7,8 @@ flags of requests, `shmem.fence`, and the program order of an ordered machine.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from .profiles import Profile
 from .requests import Kind, Order, Request, Stage
 
@@ -45,8 +47,15 @@ class Rules:
         self.profile = profile
         self._same = _same_queue(profile)
         self._program_order = profile.program_order
-        self._free = not self._same and profile.requests != "flag"  # on one queue pair only fences and receives order
+        # On one queue pair only fences and receives order.
+        self._free = not self._same and profile.requests not in ("flag", "program")
         self._fenced = [_FENCED[name] for name in sorted(profile.fence_flag)]
+
+    def concerning(self, second: Request, earlier: Iterable[Request]) -> Iterable[Request]:
+        """Those of earlier requests that a new one may have to wait for: `between` has nothing for the others."""
+        if not self._free or second.fence or second.kind is Kind.STORE or second.put is not None:
+            return earlier
+        return [first for first in earlier if first.fenced or first.needs_receive or first.kind is Kind.STORE]
 
     def between(self, first: Request, second: Request) -> list[Rule]:
         """What the second, posted later by the same PE, must wait for of the first."""

@@ -202,6 +202,8 @@ def written(machine: Machine, pe: int, place: Place) -> list[Written]:
     """Who wrote the bytes that `Machine.look` gives."""
     assert machine.tags is not None
     found = machine.tags.read(place)
+    if not machine.forwarding:
+        return _runs(found, place.lo)
     space = pe if place.space == ("view", pe) else place.space
     for request in machine.of(pe):
         if request.target == space and machine.forwards(request):

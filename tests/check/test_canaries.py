@@ -210,7 +210,7 @@ class Naive(dpor.Search):
         self.seen: set[object] = set()
 
     def _enter(self, sleep: dict[Any, Any]) -> None:
-        state = self.trail.here().digest()  # type: ignore[attr-defined]
+        state = self.trail.here.digest()  # type: ignore[attr-defined]
         super()._enter(sleep)
         if state in self.seen:
             self.path[-1].enabled, self.path[-1].todo = [], []

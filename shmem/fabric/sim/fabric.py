@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from .gang import SimGang
     from .nic import SimEngine
 
+KINDS = tuple(Kind)
 STORES = -1  # stands for the queue of a PE's own stores
 COMPARE: dict[int, Callable[[Any, Any], bool]] = {
     CMP.EQ: operator.eq, CMP.NE: operator.ne, CMP.GT: operator.gt,
@@ -324,7 +325,7 @@ class SimFabric:
         """Waits for the deliveries that the level tells of."""
         stage = (Stage.SOURCE, Stage.ANSWERED, Stage.ANSWERED)[level]
         targets = [None] if pes is None else sorted(set(pes))
-        kinds = (Kind.READ, Kind.ATOMIC) if level is Level.RESULT else tuple(Kind)
+        kinds = (Kind.READ, Kind.ATOMIC) if level is Level.RESULT else KINDS
         for target in targets:
             self.settle(q, stage, target, kinds, f"{level.name.lower()} completion of context {q}")
         if level is Level.VISIBLE:
@@ -337,7 +338,7 @@ class SimFabric:
                     self._held.pop(q, None)
 
     def settle(
-        self, q: int, stage: Stage, target: int | None = None, kinds: Sequence[Kind] = tuple(Kind), what: str = "quiet"
+        self, q: int, stage: Stage, target: int | None = None, kinds: Sequence[Kind] = KINDS, what: str = "quiet"
     ) -> None:
         """Waits until what was posted on a queue has reached a stage, and hands out late results."""
         name = self.post_name(q)
@@ -395,7 +396,10 @@ class SimFabric:
         touches = tuple(Touch(place, False) for place, _ in words)
 
         def first(undone: Undone) -> int:
-            return next((i for i, (place, holds) in enumerate(words) if holds(self.without(undone, place))), -1)
+            for i, (place, holds) in enumerate(words):
+                if holds(self.without(undone, place)):
+                    return i
+            return -1
 
         def could(undone: Undone) -> bool:
             return first(undone) >= 0

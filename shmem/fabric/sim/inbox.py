@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ...delivery.tags import Call, Message, Written
-from ...framing import cuts_of, flag_places, piece_places
+from ...framing import shape_of, shapes_of
 from ...layout import CELL, Layout
 from .verdicts import failure, verdict
 
@@ -61,10 +61,10 @@ class Poll:
     def _lines(self) -> Iterator[tuple[int, list[Written]]]:
         """Where each line starts, and who wrote the bytes that the reader relied on, those of the flags first."""
         left = self.nbytes
-        for i, cut in enumerate(cuts_of(self.layout, self.nbytes)):
+        for i, shape in enumerate(shapes_of(self.layout, self.nbytes)):
             start = self.offset + i * self.layout.step
-            found = [part for at, size in flag_places(self.layout, cut) for part in _of(self.flags, start + at, size)]
-            for at, size in piece_places(self.layout, cut):
+            found = [part for at, size in shape.flags for part in _of(self.flags, start + at, size)]
+            for at, size in shape.pieces:
                 found += _of(self.data, start + at, min(size, left))
                 left = max(0, left - size)
             yield start, found
@@ -94,6 +94,8 @@ class Poll:
     def _verdict(self, meant: Call, found: list[Written]) -> tuple[str, Written | None]:
         """The verdict if a call was meant."""
         me = self.fabric.me
+        if {part.mark.call for part in found} == {meant}:
+            return "", None
         its = (Written(at, hi, mark) for lo, hi, mark in found if (at := meant.first(me, lo, hi)) is not None)
         return verdict(
             its,
@@ -102,12 +104,15 @@ class Poll:
         )
 
 
-def _of(cells: dict[int, list[Written]], first: int, n: int) -> Iterator[Written]:
+def _of(cells: dict[int, list[Written]], first: int, n: int) -> list[Written]:
     """Who wrote n bytes of cells."""
-    for at in range(first // CELL * CELL, first + n, CELL):
-        for lo, hi, mark in cells[at]:
-            if max(lo, first) < min(hi, first + n):
-                yield Written(max(lo, first), min(hi, first + n), mark)
+    end, found = first + n, []
+    for at in range(first // CELL * CELL, end, CELL):
+        for part in cells[at]:
+            lo, hi = max(part.lo, first), min(part.hi, end)
+            if lo < hi:
+                found.append(Written(lo, hi, part.mark))
+    return found
 
 
 def _has_flag(message: Message, at: int) -> bool:
@@ -116,5 +121,5 @@ def _has_flag(message: Message, at: int) -> bool:
     assert isinstance(layout, Layout)
     i, inside = divmod(at - message.at, layout.step)
     last = i == layout.lines(message.nbytes) - 1
-    cut = layout.last_cut(message.nbytes) if last else 0
-    return any(place <= inside < place + size for place, size in flag_places(layout, cut))
+    shape = shape_of(layout, layout.last_cut(message.nbytes) if last else 0)
+    return any(place <= inside < place + size for place, size in shape.flags)

@@ -13,7 +13,7 @@ from ...delivery.facts import Touch, Undone
 from ...delivery.requests import Place
 from ...delivery.tags import Message, told, written
 from ...errors import AcceptError
-from ...framing import flag_places, flagged_cells, groups, images, payload_of, piece_cells, read_lines
+from ...framing import Shape, groups, images, payload_of, read_lines
 from ...layout import CELL, Layout, Reader, by_address
 from ..interface import Status
 from .inbox import Poll
@@ -96,20 +96,19 @@ class _Reader:
         """Waits for the flags line by line, a group at a time, then loads what the reader rule says."""
         layout, parts = self.layout, []
         for group in groups(layout, self.nbytes):
-            seen = [self._flags(i, cut) for i, cut in group]
-            for (i, cut), line in zip(group, seen, strict=True):
+            seen = [self._flags(i, shape) for i, shape in group]
+            for (i, shape), line in zip(group, seen, strict=True):
                 if layout.reader is not Reader.SAME_LOAD:
-                    for at in piece_cells(layout, cut):
+                    for at in shape.filled:
                         line[at : at + CELL] = self._load(i * layout.step + at, False)
-                parts.append(payload_of(bytes(line), layout, cut))
+                parts.append(payload_of(line, shape))
         return b"".join(parts)[: self.nbytes]
 
-    def _flags(self, i: int, cut: int) -> bytearray:
+    def _flags(self, i: int, shape: Shape) -> bytearray:
         """Waits until the flags of a line are all there; returns the line with the cells that hold them."""
-        layout, fabric = self.layout, self.fabric
-        start, cells = i * layout.step, flagged_cells(layout, cut)
-        flags = [self._place(start + at, size) for at, size in flag_places(layout, cut)]
-        loads = [self._place(start + at, CELL) for at in cells]
+        layout, fabric, start = self.layout, self.fabric, i * self.layout.step
+        flags = [self._place(start + at, size) for at, size in shape.flags]
+        loads = [self._place(start + at, CELL) for at in shape.flagged]
         wanted = [self.flag.to_bytes(layout.flag_bytes, "little")] * len(flags)
 
         def could(undone: Undone) -> bool:
@@ -118,10 +117,10 @@ class _Reader:
         def take() -> list[object]:
             return [fabric.without([], place) for place in loads] + [self._take(place, True) for place in loads]
 
-        touches = tuple(Touch(place, False, marks=True) for place in loads)
+        touches = tuple([Touch(place, False, marks=True) for place in loads])
         what = f"flag {self.flag} in line {i} of {layout.name}"
         step = Step(what, take, lambda: could([]), lambda: touches, could=could, takes=True)
-        line = bytearray(layout.line - cut)
-        for at, data in zip(cells, fabric.do(step), strict=False):
+        line = bytearray(shape.nbytes)
+        for at, data in zip(shape.flagged, fabric.do(step), strict=False):
             line[at : at + CELL] = data
         return line

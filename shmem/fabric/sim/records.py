@@ -49,7 +49,7 @@ def run_record(fabric: SimFabric, q: int, row: tuple[int, ...], timeout_s: float
     fields = Fields(*row)
     fabric.heap.follow()
     fabric.calls.begin()
-    return _RUN[Op(fields.op)](fabric, q, fields, timeout_s) or Status.OK
+    return _RUN[fields.op](fabric, q, fields, timeout_s) or Status.OK
 
 
 def _signed(half: int) -> int:
@@ -243,7 +243,7 @@ def _reduce(fabric: SimFabric, q: int, op: Fields, timeout_s: float) -> None:
     local.reduce(fabric, op)
 
 
-_RUN: dict[Op, Callable[[SimFabric, int, Fields, float], Status | None]] = {
+_RUN: dict[int, Callable[[SimFabric, int, Fields, float], Status | None]] = {
     Op.NOP: _nop, Op.PUT: _put, Op.GET: _get, Op.PUT_STRIDED: _put_strided, Op.GET_STRIDED: _get_strided,
     Op.AMO: _amo, Op.PUT_SIGNAL: _put_signal, Op.FENCE: _fence, Op.QUIET: _quiet, Op.WAIT: _wait,
     Op.BARRIER: _barrier, Op.COPY_ROWS: _copy_rows, Op.REDUCE_ROWS: _reduce_rows, Op.PUT_LINES: _put_lines,

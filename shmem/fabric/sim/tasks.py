@@ -169,7 +169,7 @@ def frozen(value: Any) -> Hashable:
     if isinstance(value, (np.ndarray, np.generic)):
         return frozen(value.tolist())
     if isinstance(value, (list, tuple)):
-        return tuple(frozen(one) for one in value)
+        return tuple(map(frozen, value))
     if isinstance(value, (set, frozenset)):
         return frozenset(frozen(one) for one in value)
     if isinstance(value, dict):
