@@ -26,6 +26,7 @@ from ...records import Kind as Word
 from ..interface import CONTEXTS, Caps, Counter, Fabric, Level, Members, Status
 from .calls import Calls
 from .memory import SimHeap
+from .polling import Polls
 from .records import run_record
 from .tasks import Job, Meeting, Step
 
@@ -182,17 +183,16 @@ class SimFabric:
     def looked(self, seen: Sequence[tuple[Place, bytes]]) -> None:
         """Notes what a plain look has found. A loop that finds the same again and again waits here for a change: it
         would only go round."""
-        task = self.job.running
-        assert task is not None
-        task.seen.update(seen)
         line = caller()
-        for place, data in seen:
-            poll = task.polls.setdefault((line, place), [data, 0])
-            poll[1] = poll[1] + 1 if poll[0] == data else 1
-            poll[0] = data
-        if all(task.polls[line, place][1] >= self.job.program.max_polls for place, _ in seen):
+        seen = [one for one in seen if one[1]]
+        if self._polls.look(line, seen) >= self.job.program.max_polls:
             self.job.unspun.add(line)
             self._await_change(dict(seen), "a loop that only looks", True)
+
+    @property
+    def _polls(self) -> Polls:
+        assert self.job.running is not None
+        return self.job.running.polls
 
     def _await_change(self, seen: dict[Place, bytes], what: str, gives_up: bool) -> None:
         touches = tuple(Touch(place, False) for place in seen)
@@ -406,6 +406,8 @@ class SimFabric:
 
         step = Step("wait", lambda: first([]), lambda: could([]), lambda: touches, could=could, takes=True)
         which = self.do(step)
+        place = words[which][0]
+        self._polls.note("", [(place, self.machine.look(self.me, place))])
         self.acquire()
         return Status.OK, which
 
@@ -443,6 +445,7 @@ class SimFabric:
 
         if len(members.pes) > 1:
             self.do(Step("barrier", lambda: None, ready, needs=needs))
+            self._polls.met()
         self.acquire()
         calls = {meeting.calls[pe, mine] for pe in members.pes} - {0}
         return Status.MISMATCH if len(calls) > 1 or REFUSED in calls else Status.OK
@@ -490,11 +493,7 @@ class SimFabric:
 
     def spin(self) -> None:
         """Waits until a byte that this task has looked at since its last call changes."""
-        task = self.job.running
-        assert task is not None
-        seen, task.seen = task.seen, {}
-        task.polls.clear()
-        if seen:
+        if seen := self._polls.spun():
             self._await_change(seen, "spin", False)
 
 

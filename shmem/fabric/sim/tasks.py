@@ -24,11 +24,12 @@ from ...delivery.machine import Machine
 from ...delivery.memory import Memory
 from ...delivery.moves import joined
 from ...delivery.profiles import Profile
-from ...delivery.requests import FAULTS, Event, Key, Place
+from ...delivery.requests import FAULTS, Event, Key
 from ...delivery.tags import Call, Tags
 from ...errors import AcceptError, NondeterministicProgram, StateError
 from ...memory import OURS, caller
 from .clock import Clock
+from .polling import Polls
 
 if TYPE_CHECKING:
     from ...config import Settings
@@ -75,8 +76,7 @@ class Task:
     told: int = 0  # a digest of everything it was told
     call: Call | None = None  # that it is in
     tag: int | None = None  # the message that it writes (`shmem.check.tagged`)
-    seen: dict[Place, bytes] = field(default_factory=dict)  # what it has loaded since it last spun
-    polls: dict[tuple[str, Place], list[Any]] = field(default_factory=dict)  # by line: the value last seen, how often
+    polls: Polls = field(default_factory=Polls)
     clock: float = 0.0  # microseconds, where the job has a clock
     waits: bool = False  # it has to, before the step that it is at
     hears: set[object] = field(default_factory=set)  # for what its clock looks at it again
