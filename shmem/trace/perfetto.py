@@ -2,6 +2,9 @@
 
 A PE is a process there, and each of its rows a thread. Slices are pairs of "B" and "E", marks "i", arrows pairs of "s"
 and "f" of one id; "M" names processes and threads. Events stand in the order of their times, an end before a beginning.
+
+The viewer knows a thread by its number alone, whatever its process, takes number 0 for the idle one, and one with the
+number of its process for that one's main thread: threads are numbered on behind the processes.
 """
 
 from __future__ import annotations
@@ -37,16 +40,19 @@ def write(timeline: Timeline, path: str | os.PathLike[str]) -> None:
 
 
 def _numbers(rows: list[Row]) -> dict[Row, int]:
-    """Each row's thread: counted in each PE."""
-    return {row: sum(other.pe == row.pe for other in rows[:i]) for i, row in enumerate(rows)}
+    """Each row's thread."""
+    first = max((row.pe for row in rows), default=0) + 1
+    return {row: first + i for i, row in enumerate(rows)}
 
 
 def _names(numbers: Mapping[Row, int]) -> list[dict[str, Any]]:
-    found = []
+    found, named = [], set()
     for row, number in numbers.items():
         where = {"ph": "M", "pid": row.pe, "tid": number}
-        if number == 0:
+        if row.pe not in named:
+            named.add(row.pe)
             found.append({**where, "name": "process_name", "args": {"name": f"PE {row.pe}"}})
+            found.append({**where, "name": "process_sort_index", "args": {"sort_index": row.pe}})
         found.append({**where, "name": "thread_name", "args": {"name": row.what}})
         found.append({**where, "name": "thread_sort_index", "args": {"sort_index": number}})
     return found

@@ -48,6 +48,8 @@ def check(path: Path) -> tuple[dict[Row, str], dict[Row, list[dict[str, Any]]], 
             rows.setdefault(row, []).append(event)
     assert set(rows) <= set(names)
     assert {pe for pe, _ in names} == processes
+    threads = [thread for _, thread in names]
+    assert len({*threads, *processes, 0}) == len({*processes, 0}) + len(threads), "a viewer would merge two rows"
     for events in rows.values():
         assert all(one["ts"] <= other["ts"] for one, other in pairwise(events))
         balanced(events)
@@ -133,18 +135,18 @@ def test_a_failure_is_drawn(tmp_path: Path) -> None:
     path = tmp_path / "out.json"
     report = explore(late, 2, varied("openshmem", unit=8), trace=path)
     names, rows, whole = check(path)
-    assert list(names.items()) == [((0, 0), "program"), ((0, 1), "memory"), ((1, 0), "program"), ((1, 1), "memory")]
+    assert list(names.items()) == [((0, 2), "program"), ((0, 3), "memory"), ((1, 4), "program"), ((1, 5), "memory")]
     assert slices(rows, names, "memory") == [f"<- put of PE 0 ({line('shmem.p(flag, 1, 1)')})"]
     waits = line('shmem.wait_until(flag, "==", 1)')
     shown = [name for name in slices(rows, names, "program") if waits in name]
     assert shown == [f"{waits} waits in wait", f"{waits} wait"]
     marks = [(row, e["name"]) for row, events in rows.items() for e in events if e["ph"] == "i"]
     assert marks == [
-        ((1, 0), f"{line('assert data[0] == 7')} AssertionError"),
-        ((1, 1), f"not arrived: put of PE 0 ({line('shmem.p(data, 7, 1)')})"),
+        ((1, 4), f"{line('assert data[0] == 7')} AssertionError"),
+        ((1, 5), f"not arrived: put of PE 0 ({line('shmem.p(data, 7, 1)')})"),
     ]
-    [arrow] = [e for e in rows[0, 0] if e["ph"] == "s"]
-    [posting] = [e for e in rows[0, 0] if e["ph"] == "B" and e["ts"] == arrow["ts"]]
+    [arrow] = [e for e in rows[0, 2] if e["ph"] == "s"]
+    [posting] = [e for e in rows[0, 2] if e["ph"] == "B" and e["ts"] == arrow["ts"]]
     assert "barrier" in posting["name"]  # of the second allocation: behind it both puts are posted
     assert whole["otherData"]["token"] == report.failures[0].token
 
@@ -168,7 +170,7 @@ def test_a_deadlock_is_drawn_as_waits(tmp_path: Path) -> None:
     explore(stuck, 2, "tso", trace=tmp_path / "out.json")
     _, rows, _ = check(tmp_path / "out.json")
     waits = line('shmem.wait_until(word, "==", 1)')
-    last = [[e["name"] for e in rows[pe, 0] if e["ph"] == "B"][-1] for pe in range(2)]
+    last = [[e["name"] for e in rows[row] if e["ph"] == "B"][-1] for row in [(0, 2), (1, 4)]]
     assert last == ["(end) waits in barrier", f"{waits} waits in wait"]
 
 
