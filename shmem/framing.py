@@ -7,7 +7,7 @@ the pieces and flags of a layout, the kernel on runs of equal cells.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -39,15 +39,20 @@ class Shape:
     filled: tuple[int, ...]  # those that hold payload
 
 
-@lru_cache
-def shape_of(layout: Layout, cut: int = 0) -> Shape:
-    """A line that is shorter than a full one by some bytes of payload: what follows moves up."""
+@lru_cache(1024)
+def shape_of(layout: Layout, cut: int = 0, payload: int | None = None) -> Shape:
+    """A line that is shorter than a full one by some bytes: what follows moves up. payload: of the room that it has for
+    payload, so many bytes are used; nobody needs to look at the rest."""
     flags = tuple((at - cut, layout.flag_bytes) for at in layout.flags)
-    pieces = tuple((at, nbytes - cut) for at, nbytes in layout.pieces if nbytes > cut)  # only one piece is ever cut
-    return Shape(layout.line - cut, flags, pieces, _cells_of(flags), _cells_of(pieces))
+    pieces, left = [], layout.data if payload is None else payload
+    for at, nbytes in layout.pieces:
+        used = max(0, min(nbytes - cut, left))  # only one piece is ever cut
+        left -= used
+        pieces += [(at, used)] if used else []
+    return Shape(layout.line - cut, flags, tuple(pieces), _cells_of(flags), _cells_of(pieces))
 
 
-def _cells_of(places: Places) -> tuple[int, ...]:
+def _cells_of(places: Sequence[tuple[int, int]]) -> tuple[int, ...]:
     """The cells that these bytes lie in, ascending."""
     found = {at // CELL * CELL for start, nbytes in places for at in range(start, start + nbytes)}
     return tuple(sorted(found))
@@ -57,8 +62,8 @@ def shapes_of(layout: Layout, nbytes: int, lines: int | None = None) -> list[Sha
     """The lines of a payload, all full but perhaps the last. `lines`: how many, default those that it takes."""
     count = layout.lines(nbytes)
     shapes = [shape_of(layout)] * (count if lines is None else lines)
-    if layout.short and 0 < count <= len(shapes):
-        shapes[count - 1] = shape_of(layout, layout.last_cut(nbytes))
+    if 0 < count <= len(shapes):
+        shapes[count - 1] = shape_of(layout, layout.last_cut(nbytes), nbytes - (count - 1) * layout.data)
     return shapes
 
 
@@ -111,7 +116,7 @@ def read_lines(load: Load, layout: Layout, flag: int, nbytes: int, again: Callab
                 payload_of(_load_line(load, i * layout.step, shape, True, flags=False), shape) for i, shape in group
             ]
         payload += single
-    return b"".join(payload)[:nbytes]
+    return b"".join(payload)
 
 
 def groups(layout: Layout, nbytes: int) -> Iterator[list[tuple[int, Shape]]]:

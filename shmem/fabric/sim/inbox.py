@@ -60,13 +60,11 @@ class Poll:
 
     def _lines(self) -> Iterator[tuple[int, list[Written]]]:
         """Where each line starts, and who wrote the bytes that the reader relied on, those of the flags first."""
-        left = self.nbytes
         for i, shape in enumerate(shapes_of(self.layout, self.nbytes)):
             start = self.offset + i * self.layout.step
             found = [part for at, size in shape.flags for part in _of(self.flags, start + at, size)]
             for at, size in shape.pieces:
-                found += _of(self.data, start + at, min(size, left))
-                left = max(0, left - size)
+                found += _of(self.data, start + at, size)
             yield start, found
 
     def _writer(self, flag: Written) -> Call | None:

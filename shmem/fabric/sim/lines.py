@@ -102,7 +102,7 @@ class _Reader:
                     for at in shape.filled:
                         line[at : at + CELL] = self._load(i * layout.step + at, False)
                 parts.append(payload_of(line, shape))
-        return b"".join(parts)[: self.nbytes]
+        return b"".join(parts)
 
     def _flags(self, i: int, shape: Shape) -> bytearray:
         """Waits until the flags of a line are all there; returns the line with the cells that hold them."""
