@@ -182,7 +182,8 @@ def given(log: Any) -> list[str]:
 def test_whole_lines_are_judged_as_their_values_are() -> None:
     kinds: Counter[str] = Counter()
     whole = 0
-    for seed in range(40 if FULL else 14):
+    seeds = 40 if FULL else 10
+    for seed in range(seeds):
         messages = drawn(random.Random(seed), True)
         program = prepare(sends, 2, varied("udma", unit=8), (shmem.LL, tuple(messages)))
         with live(program):
@@ -191,16 +192,16 @@ def test_whole_lines_are_judged_as_their_values_are() -> None:
         for log, _ in seen:
             assert given(log) == by_values(messages, log, 4), (messages, log)
             kinds.update(given(log))
-    assert all(kinds[kind] > 9 for kind in ("", "stale", "clobber")), kinds
+    assert all(kinds[kind] > 3 for kind in ("", "stale", "clobber")), kinds
     assert not kinds["torn"]
-    assert whole >= 7
+    assert whole >= seeds // 5
 
 
 @pytest.mark.parametrize(("layout", "unit"), [(shmem.LL, 4), (PAIR, 8), (PAIR_GROUP, 8)], ids=["LL", "PAIR", "GROUP"])
 def test_lines_in_pieces_are_judged_as_the_history_is(layout: shmem.Layout, unit: int) -> None:
     kinds: Counter[str] = Counter()
     whole = 0
-    for seed in range(12 if FULL else 4):
+    for seed in range(12 if FULL else 3):
         messages = drawn(random.Random(seed), False)
         program = prepare(sends, 2, varied("udma", unit=unit), (layout, tuple(messages)))
         with live(program):
@@ -209,6 +210,6 @@ def test_lines_in_pieces_are_judged_as_the_history_is(layout: shmem.Layout, unit
             for log, moves in seen if FULL else random.Random(seed).sample(seen, min(len(seen), 150)):
                 assert given(log) == by_history(program, moves, layout, messages, log), (messages, log)
                 kinds.update(given(log))
-    assert all(kinds[kind] > 9 for kind in ("", "torn", "clobber")), kinds
+    assert all(kinds[kind] > 3 for kind in ("", "torn", "clobber")), kinds
     assert not kinds["stale"]
     assert whole

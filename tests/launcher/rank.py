@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import faulthandler
+import gc
 import signal
 import socket
 import sys
@@ -65,6 +66,7 @@ class Resident:
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         self._record()
         items = {item.nodeid: item for item in session.items}
+        gc.freeze()  # thousands of tests are no garbage: nobody needs to look through them again
         self.wire.send(ready=len(items), errors=self._errors)
         for order in self.wire:
             if order["free"]:
