@@ -25,7 +25,8 @@ sys.exit(code)
 """
 TESTS = ["test_workers_on_sim.py", "test_planted.py", "test_sim.py"]
 # Each program once: more strategies and profiles take the same ways through the fabric.
-ONCE = "" if os.environ.get("SHMEMU_TEST_CELLS") == "full" else " and not pct and not delay and not random and not (test_sim and not rc_strict)"
+OFTEN = " and not pct and not delay and not random and not (test_sim and not rc_strict)"
+ONCE = "" if os.environ.get("SHMEMU_TEST_CELLS") == "full" else OFTEN
 
 
 def test_the_tests_of_the_fabric_pass_without_core_and_mpi() -> None:

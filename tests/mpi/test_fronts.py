@@ -1,7 +1,7 @@
 """The C fronts against the Python functions that they stand for: the same results, memory and errors for any argument.
 
-Each argument in turn is replaced by everything that may be given for it, right or wrong, by position and by keyword; the
-PEs of a job share these calls out. What is common must not reach Python at all: a profiler sees whether it does.
+Each argument in turn is replaced by everything that may be given for it, right or wrong, by position and by keyword;
+the PEs of a job share these calls out. What is common must not reach Python at all: a profiler sees whether it does.
 """
 
 from __future__ import annotations
