@@ -63,13 +63,13 @@ def check_target(array: Array, name: str, me: int) -> Array:
     return array
 
 
-def blocks(array: Array, size: int, name: str, me: int) -> Place:
-    """The first `size` elements of an array as blocks; `offset` is an address.
+def blocks(array: Array, size: int, name: str, me: int, base: int = 0) -> Place:
+    """The first `size` elements of an array as blocks; `offset` is an address, counted from `base`.
 
     Raises LayoutError for anything but C-contiguous arrays, 1-D views with any step and row blocks of 2-D arrays.
     """
     item = array.itemsize
-    start = address_of(array)
+    start = address_of(array) - base
     if array.flags.c_contiguous or size == 0:
         return Place(start, size * item, 0, 1)
     if abs(array.strides[0]) <= STRIDE_MAX:
@@ -90,13 +90,12 @@ def symmetric(pe: PE, array: Array, size: int, name: str) -> Place:
 
     Raises NotSymmetric for memory outside the heap and FreedBlock for a block that was freed.
     """
-    at = blocks(array, size, name, pe.me)
+    at = blocks(array, size, name, pe.me, pe.heap.base)
     if size == 0:
         return Place(0, 0, 0, 1)
-    first = at.offset - pe.heap.base
-    low, high = sorted((first, first + (at.count - 1) * at.stride))
+    low, high = sorted((at.offset, at.offset + (at.count - 1) * at.stride))
     if low < 0 or high + at.block > pe.heap.size:
-        if (old := from_before(pe, at.offset)) is not None:
+        if (old := from_before(pe, at.offset + pe.heap.base)) is not None:
             raise NotSymmetric(f"{name} {old}", pe=pe.me)
         raise NotSymmetric(
             f"{name} is not symmetric: it lies outside the heap of PE {pe.me}; allocate it with shmem.zeros, "
@@ -105,7 +104,7 @@ def symmetric(pe: PE, array: Array, size: int, name: str) -> Place:
         )
     if not pe.heap.live(low, high + at.block - low):
         raise FreedBlock(f"{name} lies in a block of the heap that was freed (offset {low:#x})", pe=pe.me)
-    return Place(first, at.block, at.stride, at.count)
+    return at
 
 
 def from_before(pe: PE, address: int) -> str | None:

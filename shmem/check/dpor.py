@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 
 from ..delivery.facts import Could, Facts, Move, Undone, alternative, forked
 from .bounds import Bounds, Ended
@@ -80,7 +79,10 @@ class Search:
             self.found.end(system.outcome())
             self.stop = self.ended(system, self.trail.moves)
         self.stop = self.stop or self.bounds.met(self.found)
-        node.todo += islice((move for move in node.enabled if move not in sleep), 1)
+        for move in node.enabled:
+            if move not in sleep:
+                node.todo.append(move)
+                break
         last = self.path[-2].facts if len(self.path) > 1 else None
         for facts in system.blocked():
             # What touches nothing races with nothing; what the last step does not concern was looked at before it.

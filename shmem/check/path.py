@@ -6,10 +6,10 @@ Steps are numbered from the start; a step is added at the end and taken off ther
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable
+from collections.abc import Iterable
 
 from ..delivery.facts import Move, Touch
-from ..delivery.requests import Event
+from ..delivery.requests import Space
 
 GRANULE = 3  # bits: bytes are looked up by pieces of 8, the word of most protocols
 WIDE = 64  # a touch of more pieces is looked at by everybody
@@ -19,21 +19,16 @@ class Steps:
     """An index of the steps on a path."""
 
     def __init__(self) -> None:
-        self._near: defaultdict[Hashable, list[int]] = defaultdict(list)  # by piece of a space; None: the wide ones
-        self._all: defaultdict[Hashable, list[int]] = defaultdict(list)  # by space
-        self._given: defaultdict[object, list[int]] = defaultdict(list)
-        self._moved: defaultdict[Move, list[int]] = defaultdict(list)
+        self._near: defaultdict[tuple[Space, int | None], list[int]] = defaultdict(list)  # by piece; None: wide ones
+        self._given: defaultdict[object, list[int]] = defaultdict(list)  # by what they gave, and by move
         self._entries: list[list[list[int]]] = []  # of each step: the lists that it is in
 
     def add(self, move: Move, touches: Iterable[Touch], gives: Iterable[object]) -> None:
         """One more step."""
         at = len(self._entries)
-        entries = [self._given[given] for given in gives]
-        if not isinstance(move, Event):
-            entries.append(self._moved[move])
+        entries = [self._given[thing] for thing in {move, *gives}]
         for touch in touches:
             space = touch.place.space
-            entries.append(self._all[space])
             entries += [self._near[space, piece] for piece in _pieces(touch) or (None,)]
         for entry in entries:
             entry.append(at)
@@ -49,10 +44,8 @@ class Steps:
         found: list[list[int]] = []
         for touch in touches:
             space, pieces = touch.place.space, _pieces(touch)
-            if space not in self._all:
-                continue
             if pieces is None:
-                found.append(self._all[space])
+                found += [steps for (where, _), steps in self._near.items() if where == space]
             else:
                 found += [steps for piece in (None, *pieces) if (steps := self._near.get((space, piece)))]
         return found[0][::-1] if len(found) == 1 else sorted(set().union(*found), reverse=True)
@@ -60,10 +53,7 @@ class Steps:
     def before(self, move: Move, needs: Iterable[object]) -> list[int]:
         """The last step of the move's task, and those that gave what it needs."""
         given = self._given
-        found = [given[need][-1] for need in needs if given.get(need)]
-        if not isinstance(move, Event) and (steps := self._moved.get(move)):
-            found.append(steps[-1])
-        return found
+        return [steps[-1] for thing in (move, *needs) if (steps := given.get(thing))]
 
 
 def _pieces(touch: Touch) -> range | None:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from .moves import joined, run_of
-from .requests import Act, Event, Request, Stage
+from .requests import PLACED, SOURCE, Act, Event, Request, Stage
 
 if TYPE_CHECKING:
     from .machine import Machine
@@ -61,7 +61,7 @@ def _parts(machine: Machine, request: Request) -> Iterator[Sequence[Event]]:
     if request.repeats:
         yield _second(request)
     placed, full = request.placed, request.full
-    if placed != full and _open(machine, request, Stage.SOURCE, Stage.PLACED):
+    if placed != full and _open(machine, request, SOURCE, PLACED):
         if not request.fetched:
             if not machine.busy(request.at):
                 yield [Event(key, Act.FETCH, 0)]

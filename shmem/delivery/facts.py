@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from .atomics import updated
 from .completions import COUNTER
 from .machine import Machine
-from .requests import Act, Event, Kind, Place, Request, Stage
+from .requests import BELLS, BESIDE, Act, Event, Kind, Place, Request, Stage
 from .views import placing
 
 Move = Any  # hashable, and the same in every run: the number of a task, or an `Event`
@@ -47,11 +47,13 @@ class Touch(NamedTuple):
 
 def touches(machine: Machine, event: Event) -> tuple[Touch, ...]:
     """The bytes that an enabled event reads or changes; what is counted instead of stored has a place as well."""
-    if event.act is Act.SHOW:
-        return _shown(machine, event)
-    if event.act in (Act.BELL, Act.LOSE):
-        return (Touch(Place(("bells", machine.known[event.key].queue), 0, 1), True),)
-    request, found = machine.flight[event.key], _touches(machine, event)
+    if event.act in BESIDE:
+        bells = event.act in BELLS
+        return (
+            (Touch(Place(("bells", machine.known[event.key].queue), 0, 1), True),) if bells else _shown(machine, event)
+        )
+    request = machine.flight[event.key]
+    found = _placing(machine, request, event.unit) if event.act in _PLACES else _touches(machine, request, event)
     if machine.profile.lost_ack and request.ring:  # a failure comes before or after all that it may keep from happening
         found = (*found, Touch(Place(("failure", request.queue), 0, 1), event.act in (Act.RETIRE, Act.UNTOLD)))
     if machine.views is None or event.act not in (Act.PLACE, Act.AGAIN, Act.WORD, Act.LAND):
@@ -101,8 +103,7 @@ def could_acquire(machine: Machine, pe: int, undone: Undone) -> bool:
     )
 
 
-def _touches(machine: Machine, event: Event) -> tuple[Touch, ...]:
-    request = machine.flight[event.key]
+def _touches(machine: Machine, request: Request, event: Event) -> tuple[Touch, ...]:
     act = event.act
     if act in (Act.ACCEPT, Act.GIVE_UP):
         return (receiving(machine, request.target if request.taker is None else request.taker, act is Act.ACCEPT),)
@@ -124,10 +125,15 @@ def _touches(machine: Machine, event: Event) -> tuple[Touch, ...]:
             Touch(request.at, False),
             Touch(Place(("atomics", request.at.space), request.at.lo, request.at.hi), True),
         )
+    assert act is Act.LAND
     lo, hi = request.units[event.unit]
     first, last = lo - request.at.lo, hi - request.at.lo
-    if act is Act.LAND:
-        return (_write(machine, request.landing(first, last), request.data[first:last], request.call),)
+    return (_write(machine, request.landing(first, last), request.data[first:last], request.call),)
+
+
+def _placing(machine: Machine, request: Request, unit: int) -> tuple[Touch, ...]:
+    """What the placement of a unit touches, the first or the second one."""
+    lo, hi = request.units[unit]
     there = Place(request.at.space, lo, hi)
     if request.split:
         assert request.update is not None
@@ -136,7 +142,8 @@ def _touches(machine: Machine, event: Event) -> tuple[Touch, ...]:
         return (Touch(there, False),)
     if request.update is not None:
         return (Touch(there, True, old=machine.memory.read(there)),)
-    return (_write(machine, there, request.data[first:last], request.call),)
+    at = request.at.lo
+    return (_write(machine, there, request.data[lo - at : hi - at], request.call),)
 
 
 def receiving(machine: Machine, taker: Hashable, takes: bool) -> Touch:
@@ -177,6 +184,7 @@ def _reached(machine: Machine, request: Request, stage: Stage) -> list[Event]:
     return request.events(stage) if failed is None else [failed]
 
 
+_PLACES = (Act.PLACE, Act.AGAIN)
 _FATES = ((Act.BELL, Act.LOSE), (Act.RETIRE, Act.UNTOLD), (Act.ACCEPT, Act.GIVE_UP))
 _FORKED = frozenset(act for fates in _FATES for act in fates)
 
@@ -207,10 +215,11 @@ def causes(machine: Machine, event: Event) -> list[Event]:
         found += request.events(Stage.ACCEPTED)
     if request.source is not None and act > Act.SOURCE:
         found += request.events(Stage.SOURCE)
-    if act is Act.PLACE and request.split:
-        found.append(Event(event.key, Act.FETCH, 0))
-    elif act is Act.PLACE and request.ascending:
-        found += [Event(event.key, Act.PLACE, i) for i in range(event.unit)]
+    if act is Act.PLACE:
+        if request.split:
+            found.append(Event(event.key, Act.FETCH, 0))
+        elif request.ascending:
+            found += [Event(event.key, Act.PLACE, i) for i in range(event.unit)]
     elif act is Act.SHOW:
         assert machine.views is not None
         found += [placing(event), *machine.views.before(event)]
@@ -267,7 +276,7 @@ class Facts:
 
 def event_facts(machine: Machine, event: Event) -> Facts:
     """What is known of an enabled event."""
-    if event.act in (Act.BELL, Act.LOSE):
+    if event.act in BELLS:
         return Facts(event, touches(machine, event), lambda: (("bell", event.key, event.unit),))
     split = machine.known[event.key].split
     locks, unlocks = event.act is Act.FETCH, split and event.act is Act.PLACE

@@ -20,7 +20,7 @@ from .memory import Memory
 from .moves import joined, ranges_of
 from .profiles import Profile
 from .queues import QueueState
-from .requests import FAULTS, Act, Event, Key, Kind, Place, Request, Stage
+from .requests import BELLS, BESIDE, FAULTS, Act, Event, Key, Kind, Place, Request, Stage
 from .tables import Rules
 from .tags import Call, Tags
 from .views import Views, shows
@@ -128,10 +128,10 @@ class Machine:
 
     def post(self, request: Request) -> None:
         """Puts a request in flight: finds what it has to wait for, and starts it as far as nothing can interfere."""
-        profile = self.profile
+        profile, atomic = self.profile, request.kind is Kind.ATOMIC
         if self.tags is not None and request.call is None:
             request.call = self.tags.call(request.pe, request.kind.name.lower())
-        unit = 1 << 62 if request.kind is Kind.ATOMIC else profile.unit
+        unit = 1 << 62 if atomic else profile.unit
         pieces = (request.result, *request.rest) if request.result is not None else ()
         request.cut(unit, pieces)
         redone = profile.lost_ack and request.kind is Kind.READ  # then its units may be read in any order
@@ -139,7 +139,7 @@ class Machine:
         request.read = request.source is None
         request.worded = request.word is None
         plain = request.update is None or request.update.op in ("set", "fetch") or profile.program_order
-        request.split = request.kind is Kind.ATOMIC and not plain
+        request.split = atomic and not plain
         request.fetched = not request.split
         request.repeats = profile.repeat and request.kind is Kind.WRITE
         request.gates = tuple(
@@ -240,21 +240,25 @@ class Machine:
 
     def fire(self, event: Event) -> tuple[object, ...]:
         """Makes an event happen, which must be enabled. Returns what it made possible."""
-        if event.act is Act.SHOW:
-            assert self.views is not None
-            piece = self.views.find(event)
-            assert piece is not None
-            self.views.show(piece)
-            if self.tags is not None:
-                self.tags.show(event)
-            return (event,)
-        if event.act in (Act.BELL, Act.LOSE):
-            queue = self.queue_pairs[self.known[event.key].queue]
-            return (event, *queue.bell(self.flight, event.act is Act.LOSE))
+        if event.act in BESIDE:
+            return (event, *self._ring(event)) if event.act in BELLS else self._show(event)
         request = self.flight[event.key]
         self.ahead.pop(event.key, None)
         _FIRE[event.act](self, request, event.unit)
         self._end(request)
+        return (event,)
+
+    def _ring(self, event: Event) -> Iterable[object]:
+        queue = self.queue_pairs[self.known[event.key].queue]
+        return queue.bell(self.flight, event.act is Act.LOSE)
+
+    def _show(self, event: Event) -> tuple[object, ...]:
+        assert self.views is not None
+        piece = self.views.find(event)
+        assert piece is not None
+        self.views.show(piece)
+        if self.tags is not None:
+            self.tags.show(event)
         return (event,)
 
     def deliver(self) -> None:
@@ -332,16 +336,17 @@ class Machine:
 
     def _arrive(self, request: Request, act: Act, unit: int, place: Place, data: bytes) -> None:
         """Changes memory by an event of a request."""
-        event, lazy = Event(request.key, act, unit), False
+        shown = None
         if self.views is not None and isinstance(place.space, int):
-            lazy = not request.own(place)
-            if lazy:
-                self.views.come(event, place, data)
-            else:
+            if request.own(place):
                 self.views.own(place, data)
+            else:
+                event = Event(request.key, act, unit)
+                self.views.come(event, place, data)
+                shown = shows(event)
         self.memory.write(place, data)
         if self.tags is not None:
-            self.tags.arrive(place, request.call, shows(event) if lazy else None)
+            self.tags.arrive(place, request.call, shown)
 
     def _again(self, request: Request, unit: int) -> None:
         lo, hi = request.units[unit]

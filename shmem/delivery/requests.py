@@ -40,6 +40,9 @@ class Stage(IntEnum):
     RETIRED = 4  # the queue has given its place back
 
 
+SOURCE, ACCEPTED, PLACED, ANSWERED, RETIRED = Stage  # a name is quicker to find than an attribute of an enum
+
+
 class Act(IntEnum):
     """Kinds of events; the values order them where an order must be fixed."""
 
@@ -60,6 +63,8 @@ class Act(IntEnum):
 
 
 FAULTS = (Act.GIVE_UP, Act.LOSE, Act.UNTOLD)  # what a network does where something went wrong
+BELLS = (Act.BELL, Act.LOSE)
+BESIDE = (Act.SHOW, *BELLS)  # no steps of requests in flight
 
 
 class Event(NamedTuple):
@@ -170,14 +175,14 @@ class Request:
 
     def reached(self, stage: Stage) -> bool:
         """Whether it is at a stage."""
-        if stage is Stage.SOURCE:
+        if stage is SOURCE:
             return self.read
-        if stage is Stage.ACCEPTED:
+        if stage is ACCEPTED:
             return self.accepted
-        if stage is Stage.RETIRED:
+        if stage is RETIRED:
             return self.retired
         placed = self.accepted and self.placed == self.full and self.worded
-        if stage is Stage.PLACED or not placed:
+        if stage is PLACED or not placed:
             return placed
         answered = self.result is None or self.landed == self.full
         return self.acked and answered and (not self.repeats or self.again == self.full)
@@ -207,7 +212,7 @@ class Request:
     @property
     def over(self) -> bool:
         """Whether nothing of it is still to come."""
-        return self.retired and self.told and self.read and self.reached(Stage.ANSWERED)
+        return self.retired and self.told and self.read and self.reached(ANSWERED)
 
     def copy(self) -> Request:
         """Its state now."""

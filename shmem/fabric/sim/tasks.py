@@ -181,6 +181,10 @@ def frozen(value: Any) -> Hashable:
     return value  # type: ignore[no-any-return]
 
 
+def _facts(task: Task, step: Step) -> Facts:
+    return Facts(task.key, step.touches(), step.needs, step.could)
+
+
 def _pair(key: TaskKey) -> tuple[int, int]:
     return key if isinstance(key, tuple) else (key, 0)
 
@@ -352,17 +356,22 @@ class Job:
 
     def blocked(self) -> list[Facts]:
         """The steps of tasks that wait."""
-        return [self.facts(task.key) for task, _ in self._sorted()[1]]
+        return [_facts(task, step) for task, step in self._sorted()[1]]
 
     def _sorted(self) -> tuple[list[TaskKey], list[tuple[Task, Step]]]:
         """The tasks that can go on, who did last first, and those that wait: found once a state."""
         if self._state is None:
             ready, waiting = list[TaskKey](), []
             for key, task in self.tasks.items():
-                if (step := task.step) is not None and step.ready is not None and not step.ready():
+                if (step := task.step) is None:
+                    continue
+                if step.ready is None or step.ready():
+                    ready.append(key)
+                else:
                     waiting.append((task, step))
-                elif step is not None:
-                    ready.insert(0 if key == self.last else len(ready), key)
+            if self.last in ready:
+                ready.remove(self.last)
+                ready.insert(0, self.last)
             self._state = ready, waiting
         return self._state
 
@@ -370,9 +379,9 @@ class Job:
         """What is known of a move."""
         if isinstance(move, Event):
             return event_facts(self.machine, move)
-        step = self.tasks[move].step
-        assert step is not None
-        return Facts(move, step.touches(), step.needs, step.could)
+        task = self.tasks[move]
+        assert task.step is not None
+        return _facts(task, task.step)
 
     def perform(self, move: Move) -> tuple[object, ...]:
         """Makes a move; returns what it made possible."""
