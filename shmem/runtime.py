@@ -190,7 +190,8 @@ def init(heap_size: int | str | None = None, fabric: str | None = None) -> None:
     given = settings.heap_size_given or heap_size is not None
     asked = _size(heap_size, settings)
     name = settings.fabric if fabric is None else fabric
-    (process.world or bootstrap.World(0, 1)).check(replace(settings, fabric=name))
+    chosen = settings if name == settings.fabric else replace(settings, fabric=name)
+    (process.world or bootstrap.World(0, 1)).check(chosen)
     if running is not None:
         running.starts += 1
         log.debug("init once more: %d calls of finalize to come", running.starts)

@@ -169,8 +169,9 @@ def scalar_bits(value: object, dtype: np.dtype[Any], me: int) -> int:
     if dtype.kind in "iu":
         if not isinstance(value, int):
             raise DtypeError(f"{value!r} is no integer, but the word has dtype {dtype}", pe=me)
-        limits = np.iinfo(dtype)
-        if not limits.min <= value <= limits.max:
+        bits = 8 * dtype.itemsize
+        low, high = (0, 1 << bits) if dtype.kind == "u" else (-1 << bits - 1, 1 << bits - 1)
+        if not low <= value < high:
             raise OverflowError(f"{value} does not fit {dtype}")
         return value & ((1 << 64) - 1)
     if not isinstance(value, (int, float)):

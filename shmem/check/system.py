@@ -50,22 +50,17 @@ class Trail:
     def __init__(self, start: Callable[[], System]) -> None:
         self._start = start
         self.moves: list[Move] = []
-        self._states = [start()]  # after so many moves; one object where it can't be copied
-        self._marks = [self._states[0].mark()]
-
-    @property
-    def here(self) -> System:
-        """The system after the moves."""
-        return self._states[-1]
+        self.here = start()  # the system after them
+        self._states = [self.here]  # after so many moves; one object where it can't be copied
+        self._marks = [self.here.mark()]
 
     def forward(self, move: Move) -> tuple[object, ...]:
         """Makes a move; returns what it made possible."""
-        state = self._states[-1]
-        state = state.copy() or state
-        given = state.perform(move)
+        here = self.here = self.here.copy() or self.here
+        given = here.perform(move)
         self.moves.append(move)
-        self._states.append(state)
-        self._marks.append(state.mark())
+        self._states.append(here)
+        self._marks.append(here.mark())
         return given
 
     def back(self, n: int) -> None:
@@ -73,19 +68,19 @@ class Trail:
         if n < len(self.moves):
             copied = self._states[n] is not self._states[n + 1]
             del self.moves[n:], self._states[n + 1 :], self._marks[n + 1 :]
-            if not copied:
-                self._again()
+            self.here = self._states[n] if copied else self._again()
 
-    def _again(self) -> None:
-        """Makes the moves once more from the start."""
-        self._states[-1].close()
+    def _again(self) -> System:
+        """Makes the moves once more from the start; returns the system after them."""
+        self.here.close()
         state = self._start()
         for move in self.moves:
             state.perform(move)
         if state.mark() != self._marks[-1]:
             raise NondeterministicProgram(f"a second run of {len(self.moves)} moves told its PEs other things")
         self._states = [state] * len(self._states)
+        return state
 
     def close(self) -> None:
         """Ends it."""
-        self._states[-1].close()
+        self.here.close()

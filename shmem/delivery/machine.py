@@ -156,7 +156,8 @@ class Machine:
             request.accepted = not request.needs_receive
             self.queue_pairs[request.queue].add(request)
         self.flight[request.key] = self.known[request.key] = request
-        self._end(request)
+        if not request.units:  # perhaps it has nothing to do
+            self._end(request)
 
     def before(self, request: Request) -> Iterable[Request]:
         """What is in flight that a new request may have to wait for."""

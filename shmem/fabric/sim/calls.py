@@ -43,11 +43,12 @@ class Calls:
         task, tags = self._task, self._job.tags
         if tags is None:
             return
-        if task.call is None:
-            task.call = tags.call(self._me, what, caller(), task.tag)
-        request.call = task.call
-        task.call.places += [place for place in (request.at, request.word, request.result) if place is not None]
-        self._job.lines[request.key] = task.call.where
+        call = task.call
+        if call is None:
+            call = task.call = tags.call(self._me, what, caller(), task.tag)
+        request.call = call
+        call.places += [place for place in (request.at, request.word, request.result) if place is not None]
+        self._job.lines[request.key] = call.where
 
     def lines(self, message: Message, pe: int) -> None:
         """The call that the running task is in puts lines to a PE."""

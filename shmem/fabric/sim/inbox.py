@@ -106,10 +106,9 @@ def _of(cells: dict[int, list[Written]], first: int, n: int) -> list[Written]:
     """Who wrote n bytes of cells."""
     end, found = first + n, []
     for at in range(first // CELL * CELL, end, CELL):
-        for part in cells[at]:
-            lo, hi = max(part.lo, first), min(part.hi, end)
-            if lo < hi:
-                found.append(Written(lo, hi, part.mark))
+        for lo, hi, mark in cells[at]:
+            if lo < end and first < hi and n:
+                found.append(Written(lo if lo > first else first, hi if hi < end else end, mark))
     return found
 
 
