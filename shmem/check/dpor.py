@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from ..delivery.facts import Could, Facts, Move, Undone, alternative, forked
 from .bounds import Bounds, Ended
 from .found import Found
-from .path import Steps
+from .path import Piece, Steps, pieces
 from .system import System, Trail
 
 
@@ -87,7 +87,7 @@ class Search:
         for facts in system.blocked():
             # What touches nothing races with nothing; what the last step does not concern was looked at before it.
             if facts.touches and (last is None or facts.move == last.move or facts.conflicts(last)):
-                self._races(facts, len(self.path) - 1)
+                self._races(facts, pieces(facts.touches), len(self.path) - 1)
 
     def _advance(self, node: Node) -> bool:
         """Takes the next move to try from a state; False when there is none."""
@@ -101,8 +101,9 @@ class Search:
             at = len(self.path) - 1
             self.trail.back(at)
             node.facts = self.trail.here.facts(move)
-            node.before = 1 << at | self._races(node.facts, at)
-            self.steps.add(move, node.facts.touches, self.trail.forward(move))
+            where = pieces(node.facts.touches)
+            node.before = 1 << at | self._races(node.facts, where, at)
+            self.steps.add(move, where, self.trail.forward(move))
             sleep = {
                 other: facts for other, facts in node.sleep.items() if other != move and not facts.conflicts(node.facts)
             }
@@ -117,7 +118,7 @@ class Search:
             found |= path[i].before
         return found
 
-    def _races(self, facts: Facts, upto: int) -> int:
+    def _races(self, facts: Facts, where: list[Piece], upto: int) -> int:
         """Notes what is to be tried in the other order; returns the steps that happen before the move by conflict.
 
         A step that waits for a value can't come before a write that it could not do without, but perhaps before others.
@@ -125,7 +126,7 @@ class Search:
         found = turned = self._ordered(facts)
         held = 0
         writes: list[int] = []  # steps that the move waits for, as far as is known
-        for i in self.steps.near(facts.touches):
+        for i in self.steps.near(where):
             if turned >> i & 1:
                 continue
             node = self.path[i]

@@ -284,7 +284,8 @@ def event_facts(machine: Machine, event: Event) -> Facts:
 
 
 def _needs(machine: Machine, event: Event) -> list[object]:
-    return [("posted", event.key), ("rung", event.key), *causes(machine, event)]
+    rung = [("rung", event.key)] if machine.known[event.key].ring else []
+    return [("posted", event.key), *rung, *causes(machine, event)]
 
 
 def completed(

@@ -16,7 +16,8 @@ class Memory:
 
     def read(self, place: Place) -> bytes:
         """The bytes at a place."""
-        return bytes(self.spaces[place.space][place.lo : place.hi])
+        space, lo, hi = place
+        return bytes(self.spaces[space][lo:hi])
 
     def write(self, place: Place, data: bytes) -> None:
         """Changes the bytes at a place."""

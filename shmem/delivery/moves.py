@@ -80,8 +80,8 @@ class Moves(Sequence[Any]):
 def joined(parts: Sequence[Sequence[Any]]) -> Sequence[Any]:
     """Sequences of moves one behind the other; a list where nothing in them is long."""
     parts = list(filter(None, parts))
-    if len(parts) == 1:
-        return parts[0]
+    if len(parts) < 2:
+        return parts[0] if parts else []
     return list(chain.from_iterable(parts)) if _LONG.isdisjoint(map(type, parts)) else Moves(parts)
 
 

@@ -274,7 +274,8 @@ class SimFabric:
         for i in range(start, len(ops)):
             if reached is not None:
                 reached[0] = i
-            status = run_record(self, q, ops[i].item(), timeout_s)
+            row: Any = ops.item(i)
+            status = run_record(self, q, row, timeout_s)
             if status is not Status.OK:
                 return status, i
         if reached is not None:

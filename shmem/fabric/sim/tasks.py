@@ -398,8 +398,10 @@ class Job:
         self.last = move
         self.make(task, step)
         new = len(self.machine.known) - posted
-        for key in islice(reversed(self.machine.known), new) if new else ():
-            self._given += [("posted", key), *([("rung", key)] if self.machine.known[key].rung else [])]
+        for key, request in islice(reversed(self.machine.known.items()), new) if new else ():
+            self._given.append(("posted", key))
+            if request.ring and request.rung:
+                self._given.append(("rung", key))
         return tuple(self._given)
 
     def make(self, task: Task, step: Step) -> None:
