@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -40,11 +41,11 @@ IN_PLACE = (
 
 
 def _looks(name: str) -> property:
-    return property(lambda self: getattr(self._plain, name))
+    return property(attrgetter(f"_plain.{name}"))
 
 
 def _settable(name: str) -> property:
-    return property(lambda self: getattr(self._plain, name), lambda self, value: setattr(self._plain, name, value))
+    return property(attrgetter(f"_plain.{name}"), lambda self, value: setattr(self._plain, name, value))
 
 
 def _same_memory(made: Any, plain: Any) -> bool:

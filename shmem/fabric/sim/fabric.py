@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import mmap
-import operator
 from bisect import insort
 from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -17,14 +16,13 @@ from ...delivery.facts import Touch, Undone, acquires, completed, could_acquire,
 from ...delivery.requests import Event, Kind, Place, Stage
 from ...delivery.tables import EFFECTS
 from ...delivery.tags import Call
-from ...enums import CMP
 from ...errors import ContextError
 from ...heap import POISON
 from ...memory import caller
 from ...records import REFUSED, Conditions, Records
-from ...records import Kind as Word
 from ..interface import CONTEXTS, Caps, Counter, Fabric, Level, Members, Status
 from .calls import Calls
+from .conditions import words_of
 from .memory import SimHeap
 from .polling import Polls
 from .records import run_record
@@ -37,11 +35,6 @@ if TYPE_CHECKING:
 
 KINDS = tuple(Kind)
 STORES = -1  # stands for the queue of a PE's own stores
-COMPARE: dict[int, Callable[[Any, Any], bool]] = {
-    CMP.EQ: operator.eq, CMP.NE: operator.ne, CMP.GT: operator.gt,
-    CMP.LE: operator.le, CMP.LT: operator.lt, CMP.GE: operator.ge,
-}  # fmt: skip
-_WORDS = {Word.I32: (4, True), Word.U32: (4, False), Word.I64: (8, True), Word.U64: (8, False)}
 
 
 class SimWorld(bootstrap.World):
@@ -377,23 +370,12 @@ class SimFabric:
             looks = (Touch(Place(("queue", self.me, STORES), 0, 1), False),) if self.crowded else ()
             self.do(Step(what, lambda: None, lambda: not left(), lambda: looks, needs))
 
-    def _words(self, conditions: Conditions) -> list[tuple[Place, Callable[[bytes], bool]]]:
-        """The words of conditions, each with what tells whether its bytes satisfy it."""
-        return [self._condition(*one.item()) for one in conditions]
-
-    def _condition(self, offset: int, bits: int, kind: int, cmp: int) -> tuple[Place, Callable[[bytes], bool]]:
-        width, signed = _WORDS[Word(kind)]
-        wanted = int.from_bytes((bits & (1 << 8 * width) - 1).to_bytes(width, "little"), "little", signed=signed)
-        how = COMPARE[cmp]
-        place = Place(self.me, offset, offset + width)
-        return place, lambda data: how(int.from_bytes(data, "little", signed=signed), wanted)
-
     def wait(self, any_of: Conditions, timeout_s: float) -> tuple[Status, int]:
         """A step that may happen once a word satisfies its condition; without time, a look."""
         if timeout_s <= 0:
             held = self.test(any_of)
             return (Status.OK, int(held.argmax())) if held.any() else (Status.TIMEOUT, -1)
-        words = self._words(any_of)
+        words = words_of(self.me, any_of)
         touches = tuple(Touch(place, False) for place, _ in words)
 
         def first(undone: Undone) -> int:
@@ -414,7 +396,7 @@ class SimFabric:
 
     def test(self, all_of: Conditions) -> npt.NDArray[np.bool_]:
         """A load of each word, in one step; acquires if one holds."""
-        words = self._words(all_of)
+        words = words_of(self.me, all_of)
         found = self.look([place for place, _ in words], "test", plain=False)
         held = np.array([holds(data) for (_, holds), data in zip(words, found, strict=True)], np.bool_)
         if held.any():
@@ -422,7 +404,7 @@ class SimFabric:
         return held
 
     def _meeting(self, members: Members) -> Meeting:
-        return self.job.meetings.setdefault((members.slot, members.pes[0]), Meeting())
+        return self.job.meetings[members.slot, members.pes[0]]
 
     def barrier(self, members: Members, call: int, timeout_s: float) -> Status:
         """Arrives, and waits until all members have."""

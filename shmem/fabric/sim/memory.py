@@ -202,6 +202,8 @@ class SimHeap:
     def hand_out(self, complete: Callable[[Request], bool]) -> None:
         """Gives the program what requests that are complete have brought; nothing of those that failed, and of none
         that is still under way."""
+        if not self._results:
+            return
         known, flight = self._fabric.machine.known, self._fabric.machine.flight
         over = [
             late

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import operator
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -159,6 +160,7 @@ def _text(error: BaseException) -> str:
         return f"{type(error).__name__}, which can't be told ({type(wrong).__name__})"
 
 
+_TOLD = operator.attrgetter("told")
 _SIMPLE = (type(None), bool, int, float, str, bytes)
 
 
@@ -207,7 +209,7 @@ class Job:
         self.machine.tags = self.tags
         self.sent: dict[tuple[int, int, int], list[Call]] = {}  # `inbox.Sent`
         self.tasks: dict[TaskKey, Task] = {}
-        self.meetings: dict[tuple[int, int], Meeting] = {}  # by slot and leader
+        self.meetings: defaultdict[tuple[int, int], Meeting] = defaultdict(Meeting)  # by slot and leader
         self.notes: dict[tuple[int, int], int] = {}  # what a PE shows in a slot
         self.texts = [bytearray(512) for _ in range(program.n)]  # of collective calls that differ
         self.starts: dict[int, dict[str, object]] = {}  # arguments of init, by PE
@@ -455,7 +457,7 @@ class Job:
 
     def mark(self) -> Hashable:
         """What the tasks were told."""
-        return tuple([task.told for task in self.tasks.values()])
+        return tuple(map(_TOLD, self.tasks.values()))
 
     def copy(self) -> None:
         """Tasks can't be copied."""
