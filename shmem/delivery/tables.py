@@ -53,9 +53,10 @@ class Rules:
 
     def concerning(self, second: Request, earlier: Iterable[Request]) -> Iterable[Request]:
         """Those of earlier requests that a new one may have to wait for: `between` has nothing for the others."""
-        if not self._free or second.fence or second.kind is Kind.STORE or second.put is not None:
+        store = Kind.STORE
+        if not self._free or second.fence or second.kind is store or second.put is not None:
             return earlier
-        return [first for first in earlier if first.fenced or first.needs_receive or first.kind is Kind.STORE]
+        return [first for first in earlier if first.fenced or first.needs_receive or first.kind is store]
 
     def between(self, first: Request, second: Request) -> list[Rule]:
         """What the second, posted later by the same PE, must wait for of the first."""
