@@ -8,10 +8,10 @@ others, until nothing else is left. So an execution that keeps one delivery back
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -108,7 +108,7 @@ def follow(
     usual order. watch: sees each move before it is made, and whether it is late. to_failure: it ends where a PE fails.
     Returns the job at its end, and the choices made."""
     job, given = Job(program), iter(choices)
-    looks = no_watch if watch is None else partial(watch, job)
+    looks = no_watch if watch is None else functools.partial(watch, job)
 
     def choose(moves: Sequence[Move]) -> int:
         return min(next(given, 0), len(moves) - 1)
@@ -167,11 +167,18 @@ def _left(job: Job) -> tuple[object, ...]:
     return sent, blocks
 
 
+@functools.cache
+def _mixed(n: int) -> list[int]:
+    """The numbers below n in an order that has no rule."""
+    return random.Random(0).sample(range(n), n)
+
+
 @contextlib.contextmanager
 def stirred() -> Iterator[None]:
     """New small objects lie in another order than before: what depends on addresses would be the same by chance."""
-    kept = [bytes(16 * k) for _ in range(1000) for k in range(8)]  # fills the holes
-    random.Random(0).shuffle(kept)
+    made = [bytes(16 * k) for _ in range(1000) for k in range(8)]  # fills the holes
+    kept = [made[i] for i in _mixed(len(made))]
+    made.clear()
     del kept[len(kept) // 2 :]  # the last one that is freed is the first to be used again
     yield
     kept.clear()
