@@ -65,6 +65,29 @@ def test_bad_input_is_a_sentence(
     assert says in err
 
 
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [(b"", "no test in this file"), (b"# \xc3\xa4\n", "no test in"), (b'test A "\xff"\n', "no text in UTF-8")],
+)
+def test_what_holds_no_tests_is_told(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, data: bytes, says: str
+) -> None:
+    one = tmp_path / "one.litmus"
+    one.write_bytes(data)
+    code, _, err = run(capsys, str(one))
+    assert (code, "Traceback" in err) == (2, False)
+    assert says in err
+
+
+def test_a_page_that_cannot_be_written_is_told_before_the_search(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "file").touch()
+    code, out, err = run(capsys, str(CONTRACT), "--matrix", str(tmp_path / "file" / "out.md"))
+    assert (code, out) == (2, "")
+    assert "can't be written" in err
+
+
 def test_an_error_shows_the_line_and_a_caret(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     one = tmp_path / "one.litmus"
     one.write_text('test A "a"\ninit x == 0\n')

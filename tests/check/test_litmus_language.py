@@ -13,7 +13,7 @@ GOOD = """
 # a comment
 test A1 "a title"   # and one here
 init x = 0, v[4] = 0x10 with placement=16, units=ascending
-local b = 3
+local b[2] = 3
 P0: put x@1 = 1; b = 2     # the line goes on
 
     # between
@@ -30,7 +30,7 @@ def test_a_file_with_everything() -> None:
     [test] = parse(GOOD)
     assert (test.name, test.title, test.line, test.pes) == ("A1", "a title", 3, 3)
     assert test.symmetric == {"x": (1, 0), "v": (4, 16)}
-    assert test.private == {"b": (1, 3)}
+    assert test.private == {"b": (2, 3)}
     assert test.settings == {"placement": 16, "units": "ascending"}
     assert test.verdicts == {"udma": "allowed", "tso": "forbidden"}
     verbs = [[each.verb for each in test.programs[pe]] for pe in (0, 1)]
@@ -56,6 +56,22 @@ def test_a_file_with_everything() -> None:
         ("x@1 != 1", "x != 1", 12, 26, "x is neither PE:register nor a status"),
         ("wait x", "wait b", 10, 5, "b is no symmetric word"),
         ("verdict tso  forbidden\n", "verdict tso", 14, 12, "unexpected"),
+        ("verdict tso  forbidden", "verdict udma forbidden", 14, 9, "udma has a verdict already"),
+        ("local b[2] = 3", "local x = 3", 5, 7, "x is declared twice"),
+        ("placement=16", "placement=3", 4, 40, "placement=3: a power of two"),
+        ("placement=16", "placement=big", 4, 40, "placement=big: a power of two"),
+        ("placement=16", "depth=0", 4, 36, "depth=0: a number from 1"),
+        ("placement=16", "recvs=many", 4, 36, "recvs=many: a number from 0"),
+        ("units=ascending", "units=some", 4, 50, "units=some: use any or ascending"),
+        ("x@1 != 1", "q@1 != 1", 12, 26, "q is no symmetric word"),
+        ("x@1 != 1", "v[4]@1 != 1", 12, 26, "v[4:5] is outside v[4]"),
+        ("x@1 != 1", "v@1 != 1", 12, 26, "v are several words"),
+        ("x@1 != 1", "v[1:3]@1 != 1", 12, 26, "v are several words"),
+        ("v[1:3]@2 <- b", "v[1:3]@2 <- v[3]", 9, 5, "v[3:5] is outside v[4]"),
+        ("v[1:3]@2", "v[0:3]@2", 9, 5, "b[0:3] is outside b[2]"),
+        ("r = x + v[1] + 5", "poll_cq 0 n=0", 11, 5, "at least"),
+        ("x@1 != 1", "x@64 != 1", 3, 1, "at most 64 PEs"),
+        ("v[4] = 0x10", "v[65536] = 0", 3, 1, "65536 symmetric words"),
     ],
 )
 def test_an_error_points_at_its_place(old: str, new: str, line: int, column: int, says: str) -> None:
@@ -83,3 +99,13 @@ def test_a_blocked_pe_is_a_failure_unless_it_is_asked_about() -> None:
     [asked], [not_asked] = parse(text.format("blocked")), parse(text.format("r == 0"))
     assert judge(asked, "tso").right
     assert "PE 1 waits for ever" in judge(not_asked, "tso").problem
+
+
+@pytest.mark.parametrize("name", ["tso", "srd"])
+@pytest.mark.parametrize(("units", "last_first"), [("any", True), ("ascending", False)])
+def test_the_order_of_units_is_what_the_test_says(name: str, units: str, last_first: bool) -> None:
+    [test] = parse(
+        f'test A "a"\ninit v[2] = 0 with units={units}\nP0: put v[0:2]@1 = 1\nP1: a = v[1]; b = v[0]\n'
+        f"outcome 1:a == 1 and 1:b == 0\nverdict {name} allowed\n"
+    )
+    assert (judge(test, name).found == "allowed") == last_first

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
@@ -10,6 +11,7 @@ import typer
 
 from ...delivery.profiles import NAMED
 from ...errors import ArgumentError, LitmusSyntaxError
+from ...files import write_whole
 from .language import read
 from .syntax import Test
 from .verdict import NOT_JUDGED, Judgement, judge, profiles_of
@@ -55,6 +57,8 @@ def litmus(
         if matrix is not None or outcomes:
             raise ArgumentError("--matrix and --outcomes are for searches: --hardware shows what it saw")
         raise typer.Exit(on_hardware(tests, hardware, profile))
+    if matrix is not None:
+        check_writable(matrix)  # not after minutes of searching
     judged = []
     for test in tests:
         for name in [profile] if profile else profiles_of(test):
@@ -65,7 +69,7 @@ def litmus(
     wrong = [each for each in judged if not each.right]
     typer.echo(f"{len(tests)} tests, {len(judged)} verdicts, {len(wrong)} wrong")
     if matrix is not None:
-        matrix.write_text(table(judged), encoding="utf-8")
+        write_whole(matrix, table(judged))
     raise typer.Exit(1 if wrong else 0)
 
 
@@ -91,6 +95,12 @@ def on_hardware(tests: list[Test], times: int, profile: str | None) -> int:
     return 1 if wrong else 0
 
 
+def check_writable(path: Path) -> None:
+    """Raises ArgumentError if a file can't be written there."""
+    if path.is_dir() or not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
+        raise ArgumentError(f"{path} can't be written: it is a folder, or its folder is missing or not writable")
+
+
 def read_all(paths: Iterable[Path]) -> list[Test]:
     """The tests of files and of the `.litmus` files of folders. Raises ArgumentError, LitmusSyntaxError."""
     files: list[Path] = []
@@ -99,7 +109,19 @@ def read_all(paths: Iterable[Path]) -> list[Test]:
         if not found or not all(each.is_file() for each in found):
             raise ArgumentError(f"{path}: {'no .litmus file in this folder' if path.is_dir() else 'no such file'}")
         files += found
-    return [test for path in files for test in read(path)]
+    return [test for path in files for test in _of_file(path)]
+
+
+def _of_file(path: Path) -> list[Test]:
+    try:
+        tests = read(path)
+    except OSError as error:
+        raise ArgumentError(f"{path} can't be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ArgumentError(f"{path} is no text in UTF-8") from None
+    if not tests:
+        raise ArgumentError(f"{path}: there is no test in this file")
+    return tests
 
 
 def line(found: Judgement) -> str:

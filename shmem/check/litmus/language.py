@@ -5,8 +5,8 @@ The grammar is `grammar.lark`; what a statement does is the affair of `statement
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import cache, partial
+from collections.abc import Callable, Collection, Mapping
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, cast
@@ -15,10 +15,9 @@ from lark import Lark, Token, Transformer, Tree, UnexpectedCharacters, Unexpecte
 from lark.exceptions import VisitError
 
 from ...errors import LitmusSyntaxError
+from .meaning import SETTINGS, Wrong, check, check_final, check_setting
 from .syntax import STATUS_VALUES, VALUES, VERDICTS, Remote, Source, Statement, Sum, Test, Update, Word
 
-SETTINGS = ("depth", "placement", "units", "recvs")
-WAITS = ("wait", "signal_wait", "poll", "poll_line")
 FLAGS = ("signaled", "unsignaled", "inline", "fence", "none", "relax", "strong", "nodb", "badkey", "qp")
 
 
@@ -30,10 +29,10 @@ def parse(text: str, path: str = "<text>") -> list[Test]:
         raise _error(text, path, error.line, error.column, _unexpected(error)) from None
     except VisitError as error:
         found = error.orig_exc
-        if not isinstance(found, _Wrong):
+        if not isinstance(found, Wrong):
             raise
         raise _error(text, path, found.line, found.column, str(found)) from None
-    except _Wrong as found:
+    except Wrong as found:
         raise _error(text, path, found.line, found.column, str(found)) from None
 
 
@@ -45,14 +44,6 @@ def read(path: Path) -> list[Test]:
 @cache
 def _grammar() -> Lark:
     return Lark(files(__package__).joinpath("grammar.lark").read_text(), parser="lalr", propagate_positions=True)
-
-
-class _Wrong(Exception):
-    """A text that the grammar accepts and that means nothing."""
-
-    def __init__(self, message: str, line: int, column: int) -> None:
-        super().__init__(message)
-        self.line, self.column = line, column
 
 
 def _error(text: str, path: str, line: int, column: int, message: str) -> LitmusSyntaxError:
@@ -80,7 +71,7 @@ class _Build(Transformer[Token, Any]):
     def number(self, token: Token) -> int:
         value = _number(token)
         if value >= VALUES:
-            raise _Wrong(f"{token} does not fit into 64 bits", token.line or 0, token.column or 0)
+            raise Wrong(f"{token} does not fit into 64 bits", token.line or 0, token.column or 0)
         return value
 
     @v_args(inline=True)
@@ -90,7 +81,7 @@ class _Build(Transformer[Token, Any]):
         first = _number(lo)
         last = first + 1 if hi is None else _number(hi)
         if last <= first:
-            raise _Wrong(f"{name}[{lo}:{hi}] is empty", name.line or 0, name.column or 0)
+            raise Wrong(f"{name}[{lo}:{hi}] is empty", name.line or 0, name.column or 0)
         return Word(str(name), first, last, False)
 
     def sum(self, addends: list[Word | int]) -> Sum:
@@ -128,7 +119,7 @@ class _Build(Transformer[Token, Any]):
     @v_args(inline=True)
     def flag(self, name: Token, value: Token | None = None) -> tuple[str, int]:
         if name not in FLAGS or (value is not None) != (name == "qp"):
-            raise _Wrong(f"there is no flag {name}: there are {', '.join(FLAGS)}", name.line or 0, name.column or 0)
+            raise Wrong(f"there is no flag {name}: there are {', '.join(FLAGS)}", name.line or 0, name.column or 0)
         return str(name), 1 if value is None else _number(value)
 
     def flags(self, given: list[tuple[str, int]]) -> dict[str, int]:
@@ -184,32 +175,38 @@ def _test(tree: Tree[Any]) -> Test:
     found: dict[str, list[Any]] = {"init": [], "local": [], "program": [], "outcome": [], "verdict": []}
     for part in parts[2:]:
         found[str(part.data)].append(part)
-    declared = {kind: _declared(found[kind]) for kind in ("init", "local")}
+    symmetric = _declared(found["init"])
+    declared = {"init": symmetric, "local": _declared(found["local"], symmetric)}
     programs = _programs(found["program"])
+    for part in found["outcome"]:
+        check_final(part, declared["init"])
     outcome = _outcome(found["outcome"][0].children[0]) if found["outcome"] else None
     verdicts: dict[str, str] = {}
     for each in found["verdict"]:
         profile, verdict = each.children
         if verdict not in VERDICTS:
-            raise _Wrong(f"{verdict} is no verdict: use {', '.join(VERDICTS)}", verdict.line, verdict.column)
+            raise Wrong(f"{verdict} is no verdict: use {', '.join(VERDICTS)}", verdict.line, verdict.column)
+        if profile in verdicts:
+            raise Wrong(f"{profile} has a verdict already", profile.line, profile.column)
         verdicts[str(profile)] = str(verdict)
     highest = max([*programs, *(pe for pe in _pes(programs)), *_pes_of_outcome(outcome), 1])
     test = Test(
         str(name), str(title)[1:-1], name.line or 0, declared["init"], declared["local"], _settings(found["init"]),
         programs, outcome, verdicts, highest + 1,
     )  # fmt: skip
-    _check(test)
+    check(test)
     return test
 
 
-def _declared(parts: list[Tree[Any]]) -> dict[str, tuple[int, int]]:
+def _declared(parts: list[Tree[Any]], others: Collection[str] = ()) -> dict[str, tuple[int, int]]:
+    """others: names that are taken."""
     found: dict[str, tuple[int, int]] = {}
     for part in parts:
         for each in part.children:
             if isinstance(each, Tree) and each.data == "declaration":
                 name, *count, value = cast("list[Any]", each.children)
-                if name in found:
-                    raise _Wrong(f"{name} is declared twice", name.line, name.column)
+                if name in found or name in others:
+                    raise Wrong(f"{name} is declared twice", name.line, name.column)
                 found[str(name)] = (_number(count[0]) if count else 1, value)
     return found
 
@@ -221,8 +218,9 @@ def _settings(parts: list[Tree[Any]]) -> dict[str, int | str]:
             if each.data == "setting":
                 name, value = cast("list[Any]", each.children)
                 if name not in SETTINGS:
-                    raise _Wrong(f"there is no setting {name}: there are {', '.join(SETTINGS)}", name.line, name.column)
+                    raise Wrong(f"there is no setting {name}: there are {', '.join(SETTINGS)}", name.line, name.column)
                 found[str(name)] = _number(value) if value.type == "INT" else str(value)
+                check_setting(found, value)
     return found
 
 
@@ -258,7 +256,7 @@ def _outcome(tree: Any) -> Any:
     if kind == "final":
         return (kind, parts[0], _number(parts[1]))
     if parts[0] not in STATUS_VALUES:
-        raise _Wrong(f"{parts[0]} is neither PE:register nor a status", parts[0].line, parts[0].column)
+        raise Wrong(f"{parts[0]} is neither PE:register nor a status", parts[0].line, parts[0].column)
     return ("number", STATUS_VALUES[str(parts[0])])
 
 
@@ -267,30 +265,3 @@ def _pes_of_outcome(outcome: Any) -> list[int]:
         return []
     at = {"blocked": 1, "register_of": 1, "final": 2}.get(outcome[0])
     return [outcome[at]] if at else [pe for part in outcome[1:] for pe in _pes_of_outcome(part)]
-
-
-def _check(test: Test) -> None:
-    """What a grammar can't: names that exist, indices within bounds, operations that make sense on them."""
-    for statements in test.programs.values():
-        for each in statements:
-            wrong = partial(_Wrong, line=each.line, column=each.column)
-            for remote in (each.remote, each.signal):
-                if remote is not None and each.verb != "send":
-                    _check_word(test, remote.word, wrong, symmetric=True)
-            sent = each.source.buffer if each.source is not None else None
-            words = [word for word in (each.word, sent) if word is not None]
-            words += [word for value in each.values for word in value.words]
-            for word in words:
-                _check_word(test, word, wrong, symmetric=False)
-            if each.verb in ("lock", "unlock") and each.name not in test.symmetric:
-                raise wrong(f"{each.name} is no symmetric word")
-            if each.verb in WAITS and each.word is not None and each.word.name not in test.symmetric:
-                raise wrong(f"{each.word.name} is no symmetric word")
-
-
-def _check_word(test: Test, word: Word, wrong: Callable[[str], Exception], *, symmetric: bool) -> None:
-    known = test.symmetric.get(word.name) or (None if symmetric else test.private.get(word.name))
-    if known is None and symmetric:
-        raise wrong(f"{word.name} is no symmetric word: declare it with init")
-    if word.hi > (known[0] if known else 1):
-        raise wrong(f"{word.name}[{word.lo}:{word.hi}] is outside {word.name}[{known[0] if known else 1}]")

@@ -52,11 +52,12 @@ class Judgement:
 def judge(test: Test, which: str | Profile, states_max: int = STATES_MAX) -> Judgement:
     """Searches all executions of a test under a profile.
 
-    The test's `placement` replaces the profile's unit. Raises ArgumentError for an unknown profile.
+    The test's `placement` and `units` replace those of the profile. Raises ArgumentError for an unknown profile.
     """
     chosen = profile(which)
     if "placement" in test.settings:
         chosen = replace(chosen, unit=int(test.settings["placement"]))
+    chosen = replace(chosen, units=str(test.settings.get("units", chosen.units)))
     expected = test.verdicts.get(chosen.name, "")
     try:
         first = Run(test, chosen)

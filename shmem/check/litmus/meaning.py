@@ -1,0 +1,87 @@
+"""What the grammar of litmus files can't tell: names that exist, places within bounds, values that mean something."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, cast
+
+from lark import Token, Tree
+
+from ...delivery.profiles import UNIT_MAX
+from .syntax import Statement, Test, Word
+
+SETTINGS = ("depth", "placement", "units", "recvs")
+UNITS = ("any", "ascending")
+WAITS = ("wait", "signal_wait", "poll", "poll_line")
+SYMMETRIC_MAX = 1 << 16  # words of all names together: each state of a search holds them
+PES_MAX = 64
+
+
+class Wrong(Exception):
+    """A text that the grammar accepts and that means nothing."""
+
+    def __init__(self, message: str, line: int, column: int) -> None:
+        super().__init__(message)
+        self.line, self.column = line, column
+
+
+def check_setting(settings: Mapping[str, int | str], at: Token) -> None:
+    """Raises Wrong if the value of the last setting, which stands at `at`, means nothing."""
+    name, value = list(settings.items())[-1]
+    if name == "units":
+        right, says = value in UNITS, f"use {' or '.join(UNITS)}"
+    elif name == "placement":
+        right = isinstance(value, int) and 1 <= value <= UNIT_MAX and not value & (value - 1)
+        says = f"a power of two from 1 to {UNIT_MAX}"
+    else:
+        least = int(name == "depth")
+        right, says = isinstance(value, int) and value >= least, f"a number from {least} up"
+    if not right:
+        raise Wrong(f"{name}={value}: {says}", at.line or 0, at.column or 0)
+
+
+def check_final(tree: Tree[Any], symmetric: Mapping[str, tuple[int, int]]) -> None:
+    """Raises Wrong if an outcome asks for final memory that there is not, or for several words at once."""
+    for final in tree.find_data("final"):
+        word = cast("Word", final.children[0])
+        wrong = partial(Wrong, line=final.meta.line, column=final.meta.column)
+        _check_word(symmetric, word, wrong)
+        if word.hi - word.lo > 1 or (word.whole and symmetric[word.name][0] > 1):
+            raise wrong(f"{word.name} are several words: say which, as {word.name}[0]")
+
+
+def check(test: Test) -> None:
+    """Raises Wrong for names that do not exist, indices out of bounds, operations that make no sense on them."""
+    for statements in test.programs.values():
+        for each in statements:
+            _check_statement(test, each, partial(Wrong, line=each.line, column=each.column))
+    if test.pes > PES_MAX or sum(count for count, _ in test.symmetric.values()) > SYMMETRIC_MAX:
+        raise Wrong(f"at most {PES_MAX} PEs and {SYMMETRIC_MAX} symmetric words", test.line, 1)
+
+
+def _check_statement(test: Test, each: Statement, wrong: Callable[[str], Exception]) -> None:
+    for remote in (each.remote, each.signal):
+        if remote is not None and each.verb != "send":
+            _check_word(test.symmetric, remote.word, wrong)
+    sent = each.source.buffer if each.source is not None else None
+    words = [word for word in (each.word, sent) if word is not None]
+    words += [word for value in each.values for word in value.words]
+    for word in words:
+        _check_word({word.name: (1, 0), **test.private, **test.symmetric}, word, wrong)
+    if sent is not None and each.remote is not None:
+        n = each.remote.word.hi - each.remote.word.lo
+        _check_word({sent.name: (n, 0), **test.private, **test.symmetric}, Word(sent.name, sent.lo, sent.lo + n), wrong)
+    if each.verb in ("lock", "unlock") and each.name not in test.symmetric:
+        raise wrong(f"{each.name} is no symmetric word")
+    if each.verb in WAITS and each.word is not None and each.word.name not in test.symmetric:
+        raise wrong(f"{each.word.name} is no symmetric word")
+    if each.verb == "poll_cq" and each.count < 1:
+        raise wrong("poll_cq waits for one completion at least")
+
+
+def _check_word(known: Mapping[str, tuple[int, int]], word: Word, wrong: Callable[[str], Exception]) -> None:
+    if word.name not in known:
+        raise wrong(f"{word.name} is no symmetric word: declare it with init")
+    if word.hi > known[word.name][0]:
+        raise wrong(f"{word.name}[{word.lo}:{word.hi}] is outside {word.name}[{known[word.name][0]}]")
