@@ -56,6 +56,6 @@ def parse_budget(text: object) -> tuple[float | None, int | None]:
         if unit:
             return float(number) * _SECONDS[unit], None
         text = int(number) if number.isdigit() else float(number)
-    if text <= 0:
+    if not text > 0:  # nan as well
         raise ArgumentError(f"budget={text!r}: must be above 0")
     return (None, text) if isinstance(text, int) else (text, None)

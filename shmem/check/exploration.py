@@ -48,12 +48,12 @@ def explore(
     prints is not shown: `replay` shows it.
     """
     made = prepare(program, n_pes, profile, args, max_polls, leaks=leaks)
-    if strategy not in STRATEGIES:
+    if strategy not in list(STRATEGIES):
         raise ArgumentError(f"there is no strategy {strategy!r}: there are {', '.join(STRATEGIES)}")
     seconds, executions = parse_budget(budget)
     if seconds is None and executions is None and strategy in ("random", "pct"):
         executions = 1000
-    bounds = Bounds(seconds, executions, states_max, moves_max)
+    bounds = Bounds(seconds, executions, _count("states_max", states_max), _count("moves_max", moves_max))
     if trace is not None:
         timeline.prepare(trace)
     report = _Exploration(made, bounds, strategy, seed, keep_going, shrink, twice, named(program)).run()
@@ -80,8 +80,8 @@ def prepare(
         raise ArgumentError(f"{program!r} is no function")
     if inspect.iscoroutinefunction(program) or inspect.isgeneratorfunction(program):
         raise ArgumentError(f"{named(program)} is asynchronous or a generator: calling it would run nothing of it")
-    if isinstance(n_pes, bool) or not isinstance(n_pes, int) or n_pes < 1:
-        raise ArgumentError(f"n_pes={n_pes!r}: must be a number from 1 up")
+    _count("n_pes", n_pes)
+    _count("max_polls", max_polls)
     settings = replace(config.read(warn=False), fabric="sim")
     if leaks and settings.log == "error":  # then finalize would not tell
         settings = replace(settings, log="warning")
@@ -92,6 +92,12 @@ def prepare(
     timed = None if clock is None else model(clock)
     body = lambda pe: call(around.function(pe), pe)  # noqa: E731
     return Program(body, n_pes, chosen, settings, max_polls, identity, around, timed, ties, leaks)
+
+
+def _count(name: str, value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ArgumentError(f"{name}={value!r}: must be a number from 1 up")
+    return value
 
 
 def call_of(program: Callable[..., Any], args: Sequence[Any]) -> Callable[[Callable[..., Any], int], Any]:

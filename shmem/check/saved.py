@@ -69,7 +69,9 @@ def read(path: str | os.PathLike[str]) -> Saved:
     try:
         if data["schema"] != SCHEMA:
             raise KeyError
-        more = data["profile"], data.get("kind", ""), data["token"], data["command"]
-        return Saved(data["program"], int(data["n_pes"]), *more)
+        texts = [data["profile"], data.get("kind", ""), data["token"], data["command"]]
+        if not all(isinstance(each, str) for each in [data["program"], *texts]):
+            raise TypeError
+        return Saved(data["program"], int(data["n_pes"]), *texts)
     except (KeyError, TypeError, ValueError):
         raise ArgumentError(f"{path} is no saved failure: those are JSON and have the schema {SCHEMA}") from None

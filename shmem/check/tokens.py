@@ -15,6 +15,7 @@ from itertools import groupby
 from ..errors import ArgumentError, ReplayMismatch
 
 VERSION = "s1"
+CHOICES_MAX = 1 << 24  # no execution is so long
 
 
 def digest(*parts: object) -> str:
@@ -48,7 +49,7 @@ def decode(token: str, program: str | None = None) -> list[int]:
         numbers = _numbers(data)
     except (binascii.Error, IndexError):
         raise ArgumentError(f"{token!r} is damaged") from None
-    if len(numbers) % 2:
+    if len(numbers) % 2 or sum(numbers[1::2]) > CHOICES_MAX:
         raise ArgumentError(f"{token!r} is damaged")
     return [choice for choice, times in zip(numbers[::2], numbers[1::2], strict=True) for _ in range(times)]
 

@@ -115,7 +115,7 @@ def profile(which: str | Profile | None) -> Profile:
         return which
     try:
         return NAMED["openshmem" if which is None else which]
-    except KeyError:
+    except (KeyError, TypeError):
         raise ArgumentError(f"there is no profile {which!r}: there are {', '.join(NAMED)}") from None
 
 

@@ -356,11 +356,13 @@ def test_wrong_use_is_a_sentence(check: Check, words: list[str], says: str) -> N
     assert says in err
 
 
-@pytest.mark.parametrize("text", ["[]", "{}", "null", '{"schema": "shmemu-failure/1"}', "/2"])
+@pytest.mark.parametrize("text", ["[]", "{}", "null", '{"schema": "shmemu-failure/1"}', "/2", "token", "program"])
 def test_a_file_of_another_kind_is_no_saved_failure(check: Check, text: str) -> None:
     check("prog.py", "--profile", "srd")
     if text == "/2":
         text = json.dumps({**failures()[0], "schema": "shmemu-failure/2"})
+    elif text.isalpha() and text != "null":
+        text = json.dumps({**failures()[0], text: 7})
     Path("x.json").write_text(text)
     code, _, err = check("--replay", "x.json")
     assert code == 2

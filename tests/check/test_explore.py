@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import math
 import random
 import re
+from typing import Any
 
 import numpy as np
 import pytest
@@ -30,6 +32,22 @@ def test_outcomes_are_what_the_pes_returned() -> None:
     report = explore(both, 2, PROFILE)
     assert (report.ok, report.complete) == (True, True)
     assert set(report.outcomes) == {((a,), (b,)) for a in (0, 1) for b in (0, 1)}
+
+
+@pytest.mark.parametrize("value", [math.nan, complex(0, math.nan), np.array([1, math.nan]), [{1: math.nan}]])
+def test_a_nan_is_an_outcome_like_others(value: object) -> None:
+    report = explore(lambda: (shmem.my_pe(), value), 2, "srd", "random", budget=3, twice=True)
+    assert list(report.outcomes.values()) == [3]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"states_max": 0}, {"states_max": "9"}, {"moves_max": 0}, {"max_polls": 0}, {"max_polls": 1.5},
+     {"strategy": ["pct"]}, {"profile": ["tso"]}, {"profile": 3}, {"strategy": None}],
+)  # fmt: skip
+def test_what_means_nothing_is_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ArgumentError, match=r"profile|strategy|must be a number"):
+        explore(both, **wrong)
 
 
 def test_a_bound_makes_it_incomplete() -> None:
@@ -171,7 +189,10 @@ def test_tokens_round_trip(choices: list[int]) -> None:
     assert not found or found[-1]
 
 
-@pytest.mark.parametrize("token", ["", "s1.00000000", "s2.00000000.AAEC", "s1.00000000.A", "s1.00000000.****", "x.y.z"])
+@pytest.mark.parametrize(
+    "token",
+    ["", "s1.00000000", "s2.00000000.AAEC", "s1.00000000.A", "s1.00000000.****", "x.y.z", "s1.00000000.Af___w8"],
+)
 def test_what_is_no_token_is_refused(token: str) -> None:
     with pytest.raises(ArgumentError):
         tokens.decode(token)
@@ -186,7 +207,7 @@ def test_budgets(text: object, means: tuple[float | None, int | None]) -> None:
     assert parse_budget(text) == means
 
 
-@pytest.mark.parametrize("text", ["", "s", "0", "-1s", 0, -3, True, "5d", []])
+@pytest.mark.parametrize("text", ["", "s", "0", "-1s", 0, -3, True, "5d", [], math.nan])
 def test_what_is_no_budget_is_refused(text: object) -> None:
     with pytest.raises(ArgumentError):
         parse_budget(text)

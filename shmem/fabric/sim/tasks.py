@@ -161,11 +161,14 @@ def _text(error: BaseException) -> str:
 
 
 _TOLD = operator.attrgetter("told")
-_SIMPLE = (type(None), bool, int, float, str, bytes)
+_SIMPLE = (type(None), bool, int, str, bytes)
+_NAN = float("nan")  # one object: it is equal to itself in a tuple
 
 
 def frozen(value: Any) -> Hashable:
-    """A value that can be compared and hashed, for what a program returned."""
+    """A value that can be compared and hashed, for what a program returned. All NaN are the same."""
+    if type(value) in (float, complex):
+        return value if value == value else _NAN
     if type(value) in _SIMPLE:
         return value  # type: ignore[no-any-return]
     if isinstance(value, (np.ndarray, np.generic)):
