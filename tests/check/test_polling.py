@@ -104,3 +104,31 @@ def test_a_loop_with_a_wait_that_is_always_over_is_one() -> None:
     report = explore(only_looks, 2, "rc_strict")
     assert (report.ok, report.complete, set(report.outcomes)) == (True, False, {(0, 1)})
     assert "without shmem.spin()" in report.notes[0]
+
+
+AFAR: dict[str, Callable[[np.ndarray], object]] = {
+    "g": lambda flag: shmem.g(flag, 0) == 0,
+    "get": lambda flag: shmem.get(np.zeros(1, np.uint64), flag, 0) or shmem.g(flag, 0) == 0,
+    "atomic_fetch": lambda flag: shmem.atomic_fetch(flag, 0) == 0,
+    "atomic_compare_swap": lambda flag: shmem.atomic_compare_swap(flag, 1, 2, 0) == 0,
+    "atomic_swap": lambda flag: shmem.atomic_swap(flag, 0, 0) == 0,
+}
+
+
+def waits_for_another(name: str, spins: bool) -> None:
+    flag = shmem.zeros(1, np.uint64)
+    if shmem.my_pe() == 0:
+        shmem.atomic_inc(flag, 0)
+        return
+    while AFAR[name](flag):
+        if spins:
+            shmem.spin()
+
+
+@pytest.mark.parametrize("spins", [True, False])
+@pytest.mark.parametrize("name", AFAR)
+def test_a_loop_may_look_at_the_memory_of_another_pe(name: str, spins: bool) -> None:
+    report = explore(waits_for_another, 2, "srd", args=(name, spins), moves_max=200)
+    assert (report.ok, report.cut, bool(report.outcomes)) == (True, 0, True)
+    assert report.complete == spins
+    assert all("without shmem.spin()" in note for note in report.notes)

@@ -8,16 +8,20 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
+import shmem
 from shmem import config
-from shmem.check import dpor
+from shmem.check import dpor, eager
 from shmem.check.bounds import Bounds
+from shmem.check.exploration import prepare
 from shmem.check.litmus.language import parse
 from shmem.check.litmus.run import Run
 from shmem.check.litmus.syntax import Test
+from shmem.check.surroundings import live
 from shmem.delivery.profiles import NAMED, Profile
-from shmem.fabric.sim import Program
+from shmem.fabric.sim import Job, Program
 
 from .as_program import Watched, body
 from .programs import shmem_program
@@ -69,3 +73,25 @@ def agreeing(profile: Profile, seeds: Iterable[object]) -> int:
 @pytest.mark.parametrize("name", sorted(NAMED))
 def test_programs_have_the_ends_of_their_litmus_tests(name: str) -> None:
     assert agreeing(replace(NAMED[name], unit=8), range(SEEDS)) >= SEEDS // 2
+
+
+def brings(how: str) -> int:
+    word, own = shmem.zeros(1, np.int64), np.zeros(1, np.int64)
+    if shmem.my_pe() == 1:
+        word[0] = 1
+        return 0
+    if how == "get_nbi":
+        shmem.get_nbi(own, word, 1)
+        shmem.quiet()
+        return int(own[0])
+    return int(shmem.g(word, 1) if how == "g" else shmem.atomic_fetch_add(word, 0, 1))
+
+
+@pytest.mark.parametrize("how", ["g", "get_nbi", "atomic_fetch_add"])
+def test_what_a_pe_was_told_is_part_of_a_state(how: str) -> None:
+    """Else the slow oracle would take two states for one, which differ only in what came from another PE."""
+    program = prepare(brings, 2, "srd", (how,))
+    with live(program):
+        found = eager.search(lambda: Job(program), digest=Job.digest)  # type: ignore[arg-type]
+    assert found.complete
+    assert {end.what for end in found.outcomes} == {(0, 0), (1, 0)}

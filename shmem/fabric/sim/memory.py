@@ -187,7 +187,9 @@ class SimHeap:
     def give_back(self, late: Late, nbytes: int) -> None:
         """Private memory is the program's again, with the first bytes of what came. What still reads it follows the
         program from here on."""
-        ctypes.memmove(late.address, self._fabric.machine.memory.read(late.place), nbytes)
+        came = self._fabric.machine.memory.read(late.place)
+        ctypes.memmove(late.address, came, nbytes)
+        self._fabric.job.tell(came[:nbytes])
         self._release(late)
 
     def _release(self, late: Late) -> None:
@@ -216,6 +218,7 @@ class SimHeap:
             if late.key is not None and known[late.key].reached(Stage.ANSWERED):
                 came = self._fabric.machine.memory.read(late.place)
                 ctypes.memmove(late.address, came, len(came))
+                self._fabric.job.tell(came)
         for late in over:
             self._release(late)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ...delivery.atomics import updated
 from ...delivery.requests import Kind, Place, Request, Stage, Update, units_of
 from ...enums import SIGNAL
 from ...records import CONDITION, NBI, Amo, Op
@@ -153,9 +154,14 @@ def _read(fabric: SimFabric, q: int, op: Fields, src: int, dst: int, nbytes: int
 
 
 def _take(fabric: SimFabric, request: Request, address: int, what: str) -> None:
-    """Waits for the answer of a blocking request, and stores it."""
+    """Waits for the answer of a blocking request, and stores it. What changes nothing there is a look: a loop may wait
+    by it."""
     _until(fabric, request, Stage.ANSWERED, what)
-    fabric.heap.write(address, fabric.machine.answers.pop(request.key), request.call)
+    data = fabric.machine.answers.pop(request.key)
+    fabric.job.tell(data)
+    fabric.heap.write(address, data, request.call)
+    if request.update is None or updated(data, request.update) == data:
+        fabric.looked([(request.at, data)])
 
 
 def _get(fabric: SimFabric, q: int, op: Fields, timeout_s: float) -> None:
