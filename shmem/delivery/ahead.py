@@ -28,7 +28,7 @@ def next_events(machine: Machine, request: Request) -> Sequence[Event]:
 
 def _alone(machine: Machine, request: Request) -> bool:
     """Whether what a request may do next is no affair of others, from here on."""
-    if request.ring or request.split or not (request.accepted and request.told):
+    if request.ring or request.split or request.sets or not (request.accepted and request.told):
         return False
     return not request.gates or _open(machine, request, *Stage)
 
@@ -65,6 +65,8 @@ def _parts(machine: Machine, request: Request) -> Iterator[Sequence[Event]]:
         if not request.fetched:
             if not machine.busy(request.at):
                 yield [Event(key, Act.FETCH, 0)]
+            return
+        if request.sets and machine.busy(request.at):
             return
         left = full ^ placed
         yield run_of(key, Act.PLACE, left & -left if request.ascending else left)

@@ -5,7 +5,7 @@ A move is an event of the delivery or a step of a task.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -13,6 +13,7 @@ from .atomics import updated
 from .completions import COUNTER
 from .machine import Machine
 from .requests import BELLS, BESIDE, Act, Event, Kind, Place, Request, Stage
+from .tables import EFFECTS
 from .views import placing
 
 Move = Any  # hashable, and the same in every run: the number of a task, or an `Event`
@@ -178,7 +179,7 @@ def gated(act: Act, stage: Stage) -> bool:
     return stage is Stage.SOURCE or act in _GATED.get(stage, ())
 
 
-def _reached(machine: Machine, request: Request, stage: Stage) -> list[Event]:
+def reached(machine: Machine, request: Request, stage: Stage) -> list[Event]:
     """The events without which others would have to wait for a stage of a request: what ended it, if it failed."""
     failed = machine.failed.get(request.key)
     return request.events(stage) if failed is None else [failed]
@@ -209,7 +210,7 @@ def causes(machine: Machine, event: Event) -> list[Event]:
         cause
         for key, stage, mine in request.gates
         if gated(act, mine)
-        for cause in _reached(machine, machine.known[key], stage)
+        for cause in reached(machine, machine.known[key], stage)
     ]
     if request.needs_receive and act > Act.ACCEPT:
         found += request.events(Stage.ACCEPTED)
@@ -233,7 +234,7 @@ def causes(machine: Machine, event: Event) -> list[Event]:
     elif act is Act.RECEIVE:
         found += request.events(Stage.PLACED)
         covered = machine.covered(request, machine.known.values())
-        found += [cause for each in covered for cause in _reached(machine, each, Stage.PLACED)]
+        found += [cause for each in covered for cause in reached(machine, each, Stage.PLACED)]
     elif act in (Act.RETIRE, Act.UNTOLD):
         retired = act is Act.RETIRE
         found += request.events(machine.completes_at(request) if retired else machine.executed_at(request))
@@ -278,14 +279,22 @@ def event_facts(machine: Machine, event: Event) -> Facts:
     """What is known of an enabled event."""
     if event.act in BELLS:
         return Facts(event, touches(machine, event), lambda: (("bell", event.key, event.unit),))
-    split = machine.known[event.key].split
-    locks, unlocks = event.act is Act.FETCH, split and event.act is Act.PLACE
+    request, places = machine.known[event.key], event.act is Act.PLACE
+    locks = event.act is Act.FETCH or (places and request.sets)
+    unlocks = places and (request.split or request.sets)
     return Facts(event, touches(machine, event), lambda: _needs(machine, event), None, locks, unlocks)
 
 
 def _needs(machine: Machine, event: Event) -> list[object]:
     rung = [("rung", event.key)] if machine.known[event.key].ring else []
     return [("posted", event.key), *rung, *causes(machine, event)]
+
+
+def fenced(machine: Machine, pe: int, space: int) -> Iterator[Request]:
+    """What a fence has put before a later store of a PE to a memory; also what of it is over."""
+    for each in machine.known.values():
+        if each.fenced and each.pe == pe and each.target == space and each.kind in EFFECTS:
+            yield each
 
 
 def completed(

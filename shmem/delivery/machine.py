@@ -108,7 +108,8 @@ class Machine:
             if self.tags is not None and call is not None:
                 self.tags.own(place, call)
             return
-        request = Request(self.name(pe), Kind.STORE, ("cpu", pe), pe, place, (), data=data, call=call)
+        assert isinstance(place.space, int)  # a heap, of another PE where the store goes through `ptr`
+        request = Request(self.name(pe), Kind.STORE, ("cpu", pe), place.space, place, (), data=data, call=call)
         self.post(request)
         if self.profile.stores == "coherent":
             for i in range(len(request.units)):

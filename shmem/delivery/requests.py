@@ -164,6 +164,11 @@ class Request:
             first, last = first - (hi - lo), last - (hi - lo)
         raise AssertionError("a unit beyond the result")
 
+    @property
+    def sets(self) -> bool:
+        """Whether it is an atomic that writes without reading: no other one of that word is half done meanwhile."""
+        return self.kind is Kind.ATOMIC and not self.split and self.update is not None and self.update.op == "set"
+
     def own(self, place: Place) -> bool:
         """Whether it is a PE's store to its own memory."""
         return self.kind is Kind.STORE and place.space == self.pe

@@ -69,11 +69,13 @@ class Rules:
         return self._on_queue(first, second)
 
     def _of_stores(self, first: Request, second: Request) -> list[Rule]:
-        """A PE's own stores: of one word in order, and before what it does to that word in another way."""
+        """A PE's stores: of one word in order, and those to its own memory before what it does to that word in another
+        way."""
         same_memory = first.target == second.target
-        overlap = same_memory and first.at.lo < second.at.hi and second.at.lo < first.at.hi
-        both_local = first.kind is Kind.STORE and second.target == second.pe
-        return [_IN_EFFECT] if (overlap and both_local) or (first.fenced and same_memory) else []
+        overlap = first.at.lo < second.at.hi and second.at.lo < first.at.hi
+        by_hand = first.kind is Kind.STORE and (second.kind is Kind.STORE or second.target == second.pe)
+        fenced = first.fenced and first.kind in EFFECTS and second.kind in EFFECTS
+        return [_IN_EFFECT] if same_memory and (fenced or (overlap and by_hand)) else []
 
     def _on_queue(self, first: Request, second: Request) -> list[Rule]:
         free = self._free and not (first.needs_receive or second.fence)

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ... import bootstrap, runtime
-from ...delivery.facts import Touch, Undone, acquires, completed, could_acquire, stores, without
+from ...delivery.facts import Touch, Undone, acquires, completed, could_acquire, fenced, reached, stores, without
 from ...delivery.requests import Event, Kind, Place, Stage
 from ...delivery.tables import EFFECTS
 from ...delivery.tags import Call
@@ -213,16 +213,28 @@ class SimFabric:
 
     def store(self, place: Place, data: bytes, what: str, call: Call | None = None) -> None:
         """A plain store to symmetric memory; call: whose result that is."""
-        call = call or self.calls.store(what)
-        if self.profile.stores != "coherent" and place.space == self.me:
+        self.job.check_caller()
+        call, machine, me = call or self.calls.store(what), self.machine, self.me
+        if self.profile.stores != "coherent":
             self.take_turn(STORES, what)
-            self.machine.store(self.me, place, data, call)  # its placement is what others see
+            machine.store(me, place, data, call)  # its placement is what others see
             return
+        assert isinstance(place.space, int)
+        before = list(fenced(machine, me, place.space))
 
         def touches() -> tuple[Touch, ...]:
-            return stores(self.machine, self.me, place, data)
+            return stores(machine, me, place, data)
 
-        self.do(Step(what, lambda: self.machine.store(self.me, place, data, call), touches=touches))
+        def ready() -> bool:
+            return all(each.reached(Stage.PLACED) for each in before)
+
+        def needs() -> list[Event]:
+            return [event for each in before for event in reached(machine, each, Stage.PLACED)]
+
+        step = Step(what, lambda: machine.store(me, place, data, call), touches=touches)
+        if before:
+            step.ready, step.needs = ready, needs
+        self.do(step)
 
     def take_turn(self, q: Hashable, what: str) -> None:
         """Where several tasks of a PE use a queue, the order of what they post and complete on it can be seen."""
@@ -264,6 +276,7 @@ class SimFabric:
         self, q: int, ops: Records, start: int = 0, timeout_s: float = 0.0, reached: Counter | None = None
     ) -> tuple[Status, int]:
         """Interprets the records one by one."""
+        self.job.check_caller()
         for i in range(start, len(ops)):
             if reached is not None:
                 reached[0] = i
@@ -300,6 +313,7 @@ class SimFabric:
 
     def fence(self, q: int) -> None:
         """An order between requests: nobody can see it by itself."""
+        self.job.check_caller()
         self.take_turn(q, "fence")
         self.machine.fence(self.me, self.post_name(q))
         if q == 0 and self._engine is not None:
@@ -317,6 +331,7 @@ class SimFabric:
 
     def complete(self, q: int, level: Level, pes: Sequence[int] | None = None) -> None:
         """Waits for the deliveries that the level tells of."""
+        self.job.check_caller()
         stage = (Stage.SOURCE, Stage.ANSWERED, Stage.ANSWERED)[level]
         targets = [None] if pes is None else sorted(set(pes))
         kinds = (Kind.READ, Kind.ATOMIC) if level is Level.RESULT else KINDS

@@ -230,6 +230,7 @@ class Job:
         self._state: tuple[list[TaskKey], list[tuple[Task, Step]]] | None = None  # of its tasks, if that was asked
         self._hub = getcurrent()
         self._over = False
+        self._stray: StateError | None = None
         if program.around is not None:
             program.around.begin()
         for pe in range(program.n):
@@ -251,6 +252,7 @@ class Job:
         runtime.current()
         while runtime.initialized():
             runtime.finalize()
+        self._check_stray()
         return result
 
     # ---- tasks ----
@@ -314,12 +316,29 @@ class Job:
 
     def do(self, step: Step) -> Any:
         """Called by a task: rests until the step was made; returns what it gave."""
-        thread = getcurrent()
-        if self.running is None or self.running.thread is not thread or thread.parent is None:
-            raise StateError("this belongs to a job on sim: only its own PEs can use it, and only until it ends")
+        self.check_caller()
         if self._over:
             raise GreenletExit
-        return thread.parent.switch(step)
+        hub = getcurrent().parent
+        assert hub is not None
+        self._check_stray()
+        return hub.switch(step)
+
+    def _check_stray(self) -> None:
+        """Raises what a thread of the program has left behind."""
+        if self._stray is not None:
+            error, self._stray = self._stray, None
+            raise error
+
+    def check_caller(self) -> None:
+        """Raises StateError for anybody but the running task. What a thread of the program can't be allowed to do is
+        raised once more at the next step of a PE, for the thread's own error need not be noticed."""
+        running = self.running
+        if running is None or running.thread is not getcurrent():
+            error = StateError("this belongs to a job on sim: only its own PEs can use it, and only until it ends")
+            if running is not None:
+                self._stray = StateError("a thread of the program used shmem: on sim only the PE itself may")
+            raise error
 
     def tell(self, data: bytes) -> None:
         """Notes what the running task got besides the results of its steps."""
