@@ -30,6 +30,7 @@ class QueueState:
     failed: bool = False  # it has: the state ERROR
     on_error: str = "error"  # what a failure does to the requests after it: flush, stop, or go on
     stopped: Key | None = None  # suspended: nothing after this request moves
+    receives: Hashable = None  # its receive queue, where that has buffers
     patient: bool = False  # waits for a receive at the target for ever
     lossy: bool = False  # one of its doorbells may be lost
     lost: bool = False  # one was

@@ -214,7 +214,6 @@ class Job:
         self.failed: list[Task] = []  # those that raised, in that order; the others go on
         self.running: Task | None = None
         self.unspun: set[str] = set()  # lines that poll without `spin`: they were not followed for ever
-        self.unexplored: set[str] = set()  # what else a search does not look at in every order, in words
         self.leaks: list[str] = []
         self.last: TaskKey | None = None  # who went on last
         self._given: list[object] = []
