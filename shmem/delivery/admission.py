@@ -74,18 +74,19 @@ def in_turn(machine: Machine) -> bool:
     return profile.on_error != "go_on" or profile.requests in ("post", "program")
 
 
-def holds(machine: Machine, reached: Stage) -> bool:
-    """Whether a request that waits for another to reach a stage has not come to its target yet: it waits for a receive
-    of the other, or is a store of an ordered machine."""
-    return reached is Stage.ACCEPTED or machine.profile.program_order
+def waits(machine: Machine, request: Request) -> list[tuple[Request, Stage]]:
+    """What others must have reached before a request has come to its target: those that take a receive have one, which
+    may never be there; and on an ordered machine all that it waits for."""
+    found = []
+    for key, stage, _ in request.gates:
+        other = machine.known[key]
+        if machine.profile.program_order or other.needs_receive:
+            found.append((other, stage if machine.profile.program_order else Stage.ACCEPTED))
+    return found
 
 
 def _there(machine: Machine, request: Request) -> bool:
-    for key, reached, _ in request.gates:
-        other = machine.flight.get(key)
-        if holds(machine, reached) and other is not None and not other.reached(reached):
-            return False
-    return True
+    return all(other.reached(stage) or other.key not in machine.flight for other, stage in waits(machine, request))
 
 
 def admit(machine: Machine, request: Request, unit: int) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from .admission import before, holds, state_of
+from .admission import before, state_of, waits
 from .atomics import updated
 from .completions import COUNTER
 from .fates import alternative as alternative
@@ -201,8 +201,8 @@ def causes(machine: Machine, event: Event) -> list[Event]:
         for cause in _reached(machine, machine.known[key], stage)
     ]
     if act is Act.ADMIT:
-        waits = [(machine.known[key], stage) for key, stage, _ in request.gates if holds(machine, stage)]
-        return [*before(machine, request), *(cause for each in waits for cause in _reached(machine, *each))]
+        others = waits(machine, request)
+        return [*before(machine, request), *(cause for each in others for cause in _reached(machine, *each))]
     if request.segments and act is not Act.SOURCE:
         found.append(Event(event.key, Act.ADMIT, 0))
     if request.needs_receive and act > Act.ACCEPT:

@@ -181,11 +181,15 @@ class Machine:
             if (mine or each.kind is Kind.STORE) and not each.reached(Stage.ANSWERED):
                 yield each
 
-    def fence(self, pe: int, queue: Hashable) -> None:
+    def fence(self, pe: int, queue: Hashable, default: bool = False) -> None:
         """`shmem.fence`: what was posted on a context takes effect before what is posted from now on."""
         for request in self.of(pe):
-            if request.kind is Kind.STORE or request.queue == queue:
+            if request.kind is Kind.STORE or request.queue == queue or (default and request.ring):
                 request.fenced = request.fenced or not self.profile.engine_scoped or request.kind is Kind.STORE
+                request.spread = request.fenced and default and self._asked(request)
+
+    def _asked(self, request: Request) -> bool:
+        return not request.ring or request.key <= self.queue_pairs[request.queue].asked
 
     # ---- what the network does ----
 

@@ -148,6 +148,7 @@ class Request:
     retired: bool = True
     acked: bool = True  # where there is time: its acknowledgement, or answer, has come back
     fenced: bool = False  # its context has had a fence since
+    spread: bool = False  # and that orders other queues of the default context as well
 
     @property
     def pe(self) -> int:
@@ -166,6 +167,12 @@ class Request:
     def own(self, place: Place) -> bool:
         """Whether it is a PE's store to its own memory."""
         return self.kind is Kind.STORE and place.space == self.pe
+
+    @property
+    def default(self) -> bool:
+        """Whether calls on the default context reach it."""
+        queue = self.queue
+        return self.ring or (isinstance(queue, tuple) and queue[0] == "ctx" and queue[-1] in (0, ""))
 
     def cut(self, unit: int, pieces: Sequence[Place] = ()) -> None:
         """Cuts it into units; pieces: as in `units_of`."""
@@ -224,6 +231,7 @@ class Request:
             self.result, self.rest, self.gates, self.data, self.read, self.rung, self.accepted, self.fetched,
             self.placed, self.landed, self.again, self.worded, self.told, self.retired, self.fenced, self.bad,
             self.order, self.signaled, self.receive, self.admitted, self.denied,
+            self.spread,
         )  # fmt: skip
 
 

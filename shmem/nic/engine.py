@@ -53,6 +53,7 @@ class Told:
     status: str
     nbytes: int
     immediate: int | None
+    raised: bool = False  # a quiet of the default context has raised for it
 
 
 @dataclass(frozen=True)

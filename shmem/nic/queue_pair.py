@@ -191,11 +191,12 @@ class QueuePair(Local):
     def quiet(self, *, timeout: float | None = None) -> None:
         """Waits until everything posted on this queue pair is over and visible to all PEs; takes its completions.
 
-        Raises CompletionError for the first request that failed, or was flushed, and was not told of before; the ring
-        has room again all the same. ShmemTimeout: requests may have been posted and never rung.
+        Raises CompletionError for the first request that failed, or was flushed, and was not told of before: by a
+        completion that was taken, or a quiet that raised. The ring has room again all the same. ShmemTimeout: requests
+        may have been posted and never rung.
         """
         self._check()
-        before, told = self.error, list[Told]()
+        told: list[Told] = []
 
         def step(limit_s: float) -> Any:
             status, found = self._engine.drain(self.name, limit_s)
@@ -205,8 +206,9 @@ class QueuePair(Local):
         until(self._pe, step, lambda: f"the queue pair to PE {self.pe}", lambda: f"its state {self.state}", timeout)
         for each in told:
             self.note(each)
-        if failed := [each for each in told if each.status != "ok" and not each.received]:
-            raise self.error if before is None and self.error is not None else self._failure(failed[0])
+        if failed := [each for each in told if each.status != "ok" and not each.raised]:
+            first = self.error is not None and self.error.wr_id == failed[0].number
+            raise self.error if first and self.error is not None else self._failure(failed[0])
 
     def reset(self, *, timeout: float | None = None) -> None:
         """Makes it ready and empty again, as after an error: positions 0, requests that have not ended are dropped.
@@ -218,6 +220,7 @@ class QueuePair(Local):
         )  # fmt: skip
         self._sq[:] = 0
         self.error = None
+        self._kept.clear()
 
     def close(self) -> None:
         """Ends it. Raises QueueStateError while requests on it are unfinished."""
@@ -226,6 +229,7 @@ class QueuePair(Local):
         if not self._engine.close_pair(self.name):
             raise QueueStateError(f"the queue pair to PE {self.pe} has unfinished requests", pe=self._pe.me)
         self._closed = True
+        self._kept.clear()
         for cq in (self.send_cq, self.recv_cq):
             cq.leave(self)
 

@@ -15,7 +15,7 @@ import shmem
 from shmem import nic, runtime
 from shmem.check.litmus import as_program
 from shmem.check.litmus.syntax import STATUS_VALUES, Statement, Test
-from shmem.errors import QueueFull
+from shmem.errors import CompletionError, QueueFull
 from shmem.fabric.sim.tasks import Step
 
 from .as_program import Watched
@@ -132,6 +132,21 @@ class Requests(as_program.Translated):
     def _pe(self, s: Statement) -> int:
         assert s.remote is not None
         return s.remote.pe
+
+    # ---- order ----
+
+    def _quiets(self, quiet: Callable[[], None]) -> None:
+        """Until all failures are told, which are none of the test."""
+        try:
+            quiet()
+        except CompletionError:
+            self._quiets(quiet)
+
+    def do_quiet(self, s: Statement) -> None:
+        self._quiets(shmem.quiet)
+
+    def do_pe_quiet(self, s: Statement) -> None:
+        self._quiets(lambda: shmem.pe_quiet(s.pes))
 
     # ---- doorbells, completions, messages ----
 

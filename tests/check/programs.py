@@ -90,6 +90,7 @@ def _request(rng: random.Random, me: int, pes: int, i: int) -> str:
             f"write {there} = {value} {{qp=2}}", f"write_imm {there} = {value}", f"send {value}@{pe}",
             f"write_notify {there} = {value}, {signal}@{pe} set {value}", f"read c <- {there}", f"faa {there} += 1",
             f"cas {there} 0 {value}", f"poll_cq {pe}", f"poll_cq {pe} -> e{i}", f"poll_cq {pe} n=2", "poll_recv",
-            f"tell {pe}", f"hear {(me - 1) % pes}",
+            f"tell {pe}", f"hear {(me - 1) % pes}", "fence", "fence", "quiet", f"pe_quiet {pe}",
+            f"put {there} = {value}", f"put_nbi {there} <- b",
         ]
     )  # fmt: skip

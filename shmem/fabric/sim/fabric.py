@@ -307,9 +307,7 @@ class SimFabric:
     def fence(self, q: int) -> None:
         """An order between requests: nobody can see it by itself."""
         self.take_turn(q, "fence")
-        self.machine.fence(self.me, self.post_name(q))
-        if q == 0 and self._engine is not None:
-            self._engine.fence()
+        self.machine.fence(self.me, self.post_name(q), q == 0)
         if self.job.clock is not None and self.job.clock.network.fence_waits:
             self.settle(q, Stage.ANSWERED, kinds=EFFECTS, what="fence")
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ...delivery import receiving
+from ...delivery import reach, receiving
 from ...delivery.completions import COUNTER, Completion, Ring
-from ...delivery.facts import Touch, completed
+from ...delivery.facts import Touch
 from ...delivery.queues import QueueState
-from ...delivery.requests import Act, Event, Key, Kind, Order, Place, Request, Stage, Update
+from ...delivery.requests import Event, Key, Kind, Order, Place, Request, Stage, Update
 from ...errors import CompletionError, CompletionQueueOverrun, QueueStateError
 from ...nic.engine import FOR_EVER, Pair, Told, Wqe
 from ...nic.work import ATOMICS, SENDS, WRITES, Opcode
@@ -45,13 +45,10 @@ class SimEngine(SimReceives):
         """Where no barrier reaches the queue pairs, what is still to come would otherwise not come at all, and a search
         not learn that it could have come before."""
 
-        def left() -> bool:
-            return any(self._left(pair, rung=True) for pair in self._own)
-
-        if self.profile.engine_scoped and left():
-            needs = lambda: [event for pair in self._own for event in self._ends(pair)]  # noqa: E731
-            step = Step("the end of queue pairs", lambda: None, lambda: not left(), needs=needs, gives_up=True)
-            self._fabric.do(step)
+        machine, me = self._machine, self._me
+        if self.profile.engine_scoped and reach.left(machine, me):
+            ready, needs = lambda: not reach.left(machine, me), lambda: reach.ends(reach.posted(machine, me))
+            self._fabric.do(Step("the end of queue pairs", lambda: None, ready, needs=needs, gives_up=True))
 
     # ---- queues ----
 
@@ -86,8 +83,9 @@ class SimEngine(SimReceives):
         return True
 
     def _empty(
-        self, what: str, own: Own, run: Callable[[], None], ready: Callable[[], bool], needs: Callable[[], list[object]]
-    ) -> None:
+        self, what: str, own: Own, run: Callable[[], None], ready: Callable[[], bool],
+        needs: Callable[[], Sequence[object]],
+    ) -> None:  # fmt: skip
         """A step that drops what a queue pair has, once nothing of it moves."""
 
         def still() -> bool:
@@ -208,8 +206,9 @@ class SimEngine(SimReceives):
         if takes:
             self._state(entry.queue).poll(entry.key)
             self._fabric.heap.hand_out(lambda request: request.queue == entry.queue and request.key <= entry.key)
-        number = self._own[entry.queue].numbers[entry.key]
-        return Told(entry.queue, number, False, entry.status, entry.nbytes, entry.immediate)
+        own = self._own[entry.queue]
+        raised = own.told is not None and entry.key <= own.told
+        return Told(entry.queue, own.numbers[entry.key], False, entry.status, entry.nbytes, entry.immediate, raised)
 
     def wait(self, cq: Hashable, n: int, timeout_s: float) -> tuple[Status, list[Told]]:
         """A step that may happen once there are so many."""
@@ -247,28 +246,24 @@ class SimEngine(SimReceives):
         """What a failure, which is told in the completion queue, has made of it."""
         self._look(self._own[pair].made.send_cq)
         state = self._state(pair)
-        return "error" if state.failed else "suspended" if state.stopped is not None else "ready"
+        suspended = state.stopped is not None and state.stopped not in state.waiting
+        return "error" if state.failed else "suspended" if suspended else "ready"
 
     # ---- quiet, fence, reset ----
 
-    def _left(self, pair: Hashable, rung: bool = False) -> bool:
-        """Whether anything of a queue pair is still to come. rung: of what a doorbell was rung for."""
+    def _left(self, pair: Hashable) -> bool:
+        """Whether anything of a queue pair is still to come."""
         state = self._state(pair)
-        if any(key for key in state.waiting if not state.rests(key, rung)):
-            return True
         return any(
-            each.queue == pair and each.retired and not each.reached(Stage.ANSWERED)
-            for each in self._machine.flight.values()
+            not (each.reached(Stage.ANSWERED) if each.retired else state.rests(each.key, False))
+            for each in self._machine.of(self._me)
+            if each.queue == pair
         )
 
-    def _ends(self, pair: Hashable) -> list[object]:
+    def _ends(self, pair: Hashable) -> list[Event]:
         """The events without which a queue pair would not be done."""
-        pe = self._own[pair].made.pe
-        mine = [key for key in self._own[pair].numbers if self._machine.known[key].queue == pair]
-        return [
-            *completed(self._machine, self._me, pair, pe),
-            *(Event(key, how, 0) for key in mine for how in (Act.RETIRE, Act.UNTOLD)),
-        ]
+        mine = reach.posted(self._machine, self._me, self._own[pair].made.pe)
+        return reach.ends(each for each in mine if each.queue == pair)
 
     def drain(self, pair: Hashable, timeout_s: float) -> tuple[Status, list[Told]]:
         """A step that may happen once all is over."""
@@ -292,19 +287,22 @@ class SimEngine(SimReceives):
 
     def settle(self, pes: Sequence[int] | None) -> None:
         """`shmem.quiet` of the default context: waits for what was rung on all queue pairs (to some PEs). Raises
-        CompletionError once for a queue pair that has failed and whose program was not told."""
-        pairs = [name for name, own in self._own.items() if pes is None or own.made.pe in pes]
-        if self.profile.engine_scoped and pes is None:
+        CompletionError for a failure that the program was not told of."""
+        machine, me, targets = self._machine, self._me, [None] if pes is None else sorted(set(pes))
+        if pes is None and reach.missed(machine, None):
             return
 
         def left() -> bool:
-            return any(self._left(pair, rung=True) for pair in pairs)
+            return any(reach.left(machine, me, pe) for pe in targets)
+
+        def needs() -> list[Event]:
+            return [event for pe in targets for event in reach.ends(reach.posted(machine, me, pe))]
 
         if left():
-            needs = lambda: [event for pair in pairs for event in self._ends(pair)]  # noqa: E731
             self._fabric.do(Step("quiet of queue pairs", lambda: None, lambda: not left(), needs=needs))
-        for pair in pairs:
-            self._raise_failure(pair)
+        for pair, own in self._own.items():
+            if pes is None or own.made.pe in pes:
+                self._raise_failure(pair)
 
     def _raise_failure(self, pair: Hashable) -> None:
         own = self._own[pair]
@@ -317,11 +315,6 @@ class SimEngine(SimReceives):
             number = own.numbers[bad[0].key]
             text = f"request {number} to PE {own.made.pe} ended with {bad[0].status}"
             raise CompletionError(text, wr_id=number, status=bad[0].status, pe=own.made.pe)
-
-    def fence(self) -> None:
-        """`shmem.fence` of the default context reaches what was posted here."""
-        for pair in self._own:
-            self._machine.fence(self._me, pair)
 
     def reset(self, pair: Hashable, timeout_s: float) -> Status:
         """Drops what will not move any more, once the rest has ended."""
