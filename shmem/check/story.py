@@ -12,6 +12,7 @@ from ..delivery.admission import ended
 from ..delivery.facts import Move
 from ..delivery.requests import Act, Event, Kind, Request
 from ..fabric.sim import Job, Program, Task
+from ..fabric.sim.words import waiting
 from ..memory import OURS
 from .executions import follow
 
@@ -46,7 +47,7 @@ def _last(job: Job) -> list[Told]:
     """Where the PE that failed raised, or else where those that have not ended wait."""
     if (task := job.failure) is not None and task.error is not None:
         return [Told(task.pe, f"{os.path.basename(raised_at(task.error))} {type(task.error).__name__}".lstrip(), False)]
-    return [Told(task.pe, f"{place(task)} waits in {step.what}".lstrip(), False) for task, step in job.waiting()]
+    return [Told(task.pe, f"{place(task)} {waiting(task)}".lstrip(), False) for task, _ in job.waiting()]
 
 
 def raised_at(error: BaseException) -> str:

@@ -113,9 +113,9 @@ class SimFabric:
     def attach(self, nbytes: int) -> SimHeap:
         """Memory of the model, and a buffer of poison behind which it hides."""
         self.heap = SimHeap(self, nbytes)
-        self.machine.memory.spaces[self.me] = mmap.mmap(-1, nbytes)  # zero, and not touched
         if (before := self.job.heaps.get(self.me)) is not None:
-            self.job.by_address.remove((before.base, self.me))
+            before.ends()
+        self.machine.memory.spaces[self.me] = mmap.mmap(-1, nbytes)  # zero, and not touched
         self.job.heaps[self.me] = self.heap
         insort(self.job.by_address, (self.heap.base, self.me))
         return self.heap

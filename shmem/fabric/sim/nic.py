@@ -226,10 +226,23 @@ class SimEngine(SimReceives):
         def needs() -> list[Event]:
             return [event for each in entries() for event in origins(each)]
 
-        if timeout_s <= 0 and not ready():
-            return Status.TIMEOUT, []
+        if timeout_s <= 0:
+            self._look(cq)
+            if not ready():
+                return Status.TIMEOUT, []
         self._fabric.do(Step("a wait for completions", lambda: None, ready, touches, needs, takes=True))
         return Status.OK, self._take(cq, entries())
+
+    def outstanding(self, cq: Hashable) -> tuple[int, list[tuple[Hashable, int, bool]]]:
+        """What there is, and what else may come."""
+        self._look(cq, marks=True)
+        mine = [(name, own) for name, own in self._own.items() if own.live and own.made.send_cq == cq]
+        left = [
+            (name, own.numbers[key], key <= self._state(name).asked)
+            for name, own in mine
+            for key in self._state(name).waiting
+        ]
+        return len(self._machine.completions.get(cq, [])), left
 
     def entries(self, cq: Hashable) -> tuple[list[Told], int]:
         """What is in the ring."""
@@ -267,8 +280,10 @@ class SimEngine(SimReceives):
 
     def drain(self, pair: Hashable, timeout_s: float) -> tuple[Status, list[Told]]:
         """A step that may happen once all is over."""
-        if timeout_s <= 0 and self._left(pair):
-            return Status.TIMEOUT, []
+        if timeout_s <= 0:
+            self._look(self._own[pair].made.send_cq, marks=True)
+            if self._left(pair):
+                return Status.TIMEOUT, []
         if self._fabric.crowded or self._left(pair):
             step = Step(
                 "quiet of a queue pair", lambda: None, lambda: not self._left(pair), needs=lambda: self._ends(pair)
