@@ -208,6 +208,8 @@ class Machine:
         """Whether there is such an event still to come, perhaps not yet possible."""
         if event.act is Act.SHOW:
             return self.views is not None and self.views.find(event) is not None
+        if event.act in (Act.BELL, Act.LOSE):  # on its way, be the request flushed
+            return event in self.queue_pairs[self.known[event.key].queue].bell_events()
         return event.key in self.flight
 
     def unseen(self, pe: int) -> bool:
