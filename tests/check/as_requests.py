@@ -151,7 +151,8 @@ class Requests(as_program.Translated):
     # ---- doorbells, completions, messages ----
 
     def do_doorbell(self, s: Statement) -> None:
-        self.qps[s.pes[0], s.count].doorbell()
+        if qp := self.qps.get((s.pes[0], s.count)):  # where there is none nobody has posted anything
+            qp.doorbell()
 
     def do_poll_cq(self, s: Statement) -> None:
         told = self.cqs[s.pes[0]].wait(s.count) if s.pes[0] in self.cqs else nic.CompletionQueue(1).wait()
