@@ -107,6 +107,19 @@ def symmetric(pe: PE, array: Array, size: int, name: str) -> Place:
     return at
 
 
+def check_live(pe: PE, array: Array, name: str) -> None:
+    """Raises FreedBlock for C-contiguous memory in the own heap that is not in a live block, NotSymmetric for memory of
+    a heap that finalize has ended. Private memory is as good as any."""
+    if not array.size:
+        return
+    at = address_of(array)
+    if (old := from_before(pe, at)) is not None:
+        raise NotSymmetric(f"{name} {old}", pe=pe.me)
+    first = at - pe.heap.base
+    if 0 <= first < pe.heap.size and not pe.heap.live(first, array.nbytes):
+        raise FreedBlock(f"{name} lies in a block of the heap that was freed (offset {first:#x})", pe=pe.me)
+
+
 def from_before(pe: PE, address: int) -> str | None:
     """What to say of an address in a heap that an earlier finalize ended; None for any other."""
     if not any(heap.had(address) for heap in pe.past):

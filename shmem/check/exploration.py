@@ -157,7 +157,6 @@ class _Exploration:
         self.keep_going, self.shrink, self.twice = keep_going, shrink, twice
         self.report = Report(name, program.n, program.profile.name, strategy, seed)
         self.unspun: set[str] = set()
-        self.unexplored: set[str] = set()
         self.kinds: set[tuple[object, ...]] = set()
 
     def run(self) -> Report:
@@ -168,13 +167,12 @@ class _Exploration:
         report, start = self.report, time.monotonic()
         found = STRATEGIES[self.strategy](lambda: Job(self.program), self.bounds, self.seed, self._ended)
         report.executions, report.states, report.cut = found.executions, found.states, found.cut
-        report.complete, report.chance = found.complete and not (self.unspun or self.unexplored), found.chance
+        report.complete, report.chance = found.complete and not self.unspun, found.chance
         report.delays = found.delays
         if found.cut:
             report.notes.append(f"{found.cut} executions were cut off after {self.bounds.moves} moves")
         for line in sorted(self.unspun):
             report.notes.append(f"{line}: a loop looks without shmem.spin(), and was not followed for ever")
-        report.notes += sorted(self.unexplored)
         for failure in report.failures:
             story.tell(self.program, failure)
         report.seconds = time.monotonic() - start
@@ -184,7 +182,6 @@ class _Exploration:
         """Counts an execution, and looks closer at a failure; whether to stop."""
         assert isinstance(system, Job)
         self.unspun |= system.unspun
-        self.unexplored |= system.unexplored
         end = system.end()
         if not end.kind:
             self.report.outcomes[end.what] += 1

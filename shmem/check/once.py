@@ -16,6 +16,7 @@ from ..delivery.profiles import Profile
 from ..errors import ArgumentError, ShmemTimeout
 from ..fabric.sim import Job, Program, name_of
 from ..fabric.sim.fabric import JobExit
+from ..fabric.sim.words import waiting as in_words
 from .executions import Possible, run
 from .exploration import prepare
 from .strategies.random import drawn
@@ -82,9 +83,9 @@ def _note(error: BaseException, text: str) -> None:
 def waiting(job: Job) -> list[tuple[int, str]]:
     """The PEs that have not ended, and what each waits in, at which line."""
     found = []
-    for task, step in job.waiting():
-        where = task.where or "the end of the program"
-        found.append((task.pe, f"{name_of(task.key)} waits in {step.what} at {where}"))
+    for task, _ in job.waiting():
+        where = f" at {task.where}" if task.where else ""
+        found.append((task.pe, f"{name_of(task.key)} {in_words(task)}{where}"))
     return found
 
 

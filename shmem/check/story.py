@@ -8,9 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ..delivery.admission import ended
 from ..delivery.facts import Move
 from ..delivery.requests import Act, Event, Kind, Request
 from ..fabric.sim import Job, Program, Task
+from ..fabric.sim.words import waiting
 from ..memory import OURS
 from .executions import follow
 
@@ -28,6 +30,8 @@ def tell(program: Program, failure: Failure) -> None:
 
     def watch(job: Job, move: Move, late: bool) -> None:
         row = delivery(job, move, late) if isinstance(move, Event) else _step(job, move, late)
+        if isinstance(move, Event) and move.act is Act.ADMIT and not ended(job.machine, job.machine.known[move.key]):
+            return  # what it is let in for is told
         if not (rows and rows[-1].joined(row)):
             rows.append(row)
 
@@ -43,7 +47,7 @@ def _last(job: Job) -> list[Told]:
     """Where the PE that failed raised, or else where those that have not ended wait."""
     if (task := job.failure) is not None and task.error is not None:
         return [Told(task.pe, f"{os.path.basename(raised_at(task.error))} {type(task.error).__name__}".lstrip(), False)]
-    return [Told(task.pe, f"{place(task)} waits in {step.what}".lstrip(), False) for task, step in job.waiting()]
+    return [Told(task.pe, f"{place(task)} {waiting(task)}".lstrip(), False) for task, _ in job.waiting()]
 
 
 def raised_at(error: BaseException) -> str:
@@ -159,8 +163,12 @@ def delivery(job: Job, event: Event, late: bool) -> Told:
         return Told(request.target, what, late, (event.key, event.act), lo, hi)
     if event.act in _AT_SENDER:
         status = request.bad or "ok" if event.act is Act.RETIRE else ""
-        return Told(request.pe, f"~ {_AT_SENDER[event.act]}: {_origin(job, request)} {status}".rstrip(), late)
+        patient = event.act is Act.GIVE_UP and job.machine.queue_pairs[request.queue].patient
+        what = "finds no receive" if patient else _AT_SENDER[event.act]
+        return Told(request.pe, f"~ {what}: {_origin(job, request)} {status}".rstrip(), late)
+    refused = event.act is Act.ADMIT and ended(job.machine, request)
     names = {Act.WORD: "signal", Act.RECEIVE: "receive completion", Act.ACCEPT: "takes a receive"}
+    names[Act.ADMIT] = "refused, its segment has ended" if refused else "let in"
     what = names.get(event.act, event.act.name.lower())
     return Told(request.target, f"<- {what}: {_origin(job, request)}", late)
 

@@ -15,6 +15,7 @@ from ..delivery.facts import Move
 from ..delivery.requests import Event, Key
 from ..errors import ArgumentError
 from ..fabric.sim import Job, Program, Task
+from ..fabric.sim.words import waiting
 from ..trace import perfetto
 from ..trace.timeline import Arrow, Details, Mark, Row, Slice, Timeline
 from .executions import follow
@@ -110,9 +111,9 @@ class _Watcher:
             name = f"{line} {type(failed.error).__name__}".lstrip()
             self.timeline.marks.append(Mark(_row(failed), name, self._now, {"text": failed.text}))
         else:
-            for task, step in job.waiting():
+            for task, _ in job.waiting():
                 since = self._rested[_row(task)]
-                name = f"{place(task)} waits in {step.what}"
+                name = f"{place(task)} {waiting(task)}"
                 self.timeline.slices.append(Slice(_row(task), name, since, self._now + 1))
         for pe, what, where in missing(job):
             self.timeline.marks.append(Mark(Row(pe, "memory"), what, self._now, {"bytes": where}))

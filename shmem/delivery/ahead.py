@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from .admission import admission, ended
 from .moves import joined, run_of
 from .requests import PLACED, SOURCE, Act, Event, Request, Stage
 
@@ -47,11 +48,13 @@ def _parts(machine: Machine, request: Request) -> Iterator[Sequence[Event]]:
     if request.ring and (special := machine.queue_pairs[request.queue].special(request)) is not None:
         yield special
         return
+    if request.segments:
+        yield admission(machine, request)
     if not request.accepted:
-        if _open(machine, request, Stage.SOURCE):
+        if _open(machine, request, Stage.SOURCE) and not ended(machine, request):
             if receives(machine, request):
                 yield [Event(key, Act.ACCEPT, 0)]
-            elif not machine.queue_pairs[request.queue].patient:
+            elif not request.denied:
                 yield [Event(key, Act.GIVE_UP, 0)]
         return
     if not request.read:
@@ -60,6 +63,8 @@ def _parts(machine: Machine, request: Request) -> Iterator[Sequence[Event]]:
         return
     if request.repeats:
         yield _second(request)
+    if not request.admitted:
+        return
     placed, full = request.placed, request.full
     if placed != full and _open(machine, request, SOURCE, PLACED):
         if not request.fetched:

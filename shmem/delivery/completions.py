@@ -71,11 +71,18 @@ class ReceiveQueue:
     cq: Hashable  # where it tells of what came
     posted: list[Receive] = field(default_factory=list)
     taken: int = 0
+    failed: tuple[Hashable, Key] | None = None  # its queue pair, and the request: what is posted comes back as flush
 
     def take(self) -> Receive:
         """The next buffer; there is one."""
         self.taken += 1
         return self.posted.pop(0)
+
+    def drop(self) -> list[Receive]:
+        """Empties it; returns what was posted."""
+        dropped, self.posted = self.posted, []
+        self.taken += len(dropped)
+        return dropped
 
     def copy(self) -> ReceiveQueue:
         """The same state, apart."""
@@ -83,4 +90,4 @@ class ReceiveQueue:
 
     def digest(self) -> tuple[object, ...]:
         """All that can still matter."""
-        return self.cq, tuple(self.posted)
+        return self.cq, tuple(self.posted), self.failed

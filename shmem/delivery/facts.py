@@ -9,9 +9,13 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from .admission import before, state_of, waits
 from .atomics import updated
 from .completions import COUNTER
+from .fates import alternative as alternative
+from .fates import forked as forked
 from .machine import Machine
+from .receiving import flushes, places
 from .requests import BELLS, BESIDE, Act, Event, Kind, Place, Request, Stage
 from .tables import EFFECTS
 from .views import placing
@@ -106,8 +110,12 @@ def could_acquire(machine: Machine, pe: int, undone: Undone) -> bool:
 
 def _touches(machine: Machine, request: Request, event: Event) -> tuple[Touch, ...]:
     act = event.act
+    looks = tuple(Touch(state_of(each), False) for each in request.segments)
+    if act is Act.ADMIT:
+        return looks
     if act in (Act.ACCEPT, Act.GIVE_UP):
-        return (receiving(machine, request.target if request.taker is None else request.taker, act is Act.ACCEPT),)
+        taker = request.target if request.taker is None else request.taker
+        return (receiving(machine, taker, act is Act.ACCEPT), *looks)
     if act is Act.SOURCE:
         assert request.source is not None
         return tuple(Touch(place, False) for place in (request.source, *request.rest))
@@ -117,7 +125,12 @@ def _touches(machine: Machine, request: Request, event: Event) -> tuple[Touch, .
         return (_tells(machine, machine.takers[request.taker].cq),)
     if act in (Act.RETIRE, Act.UNTOLD):
         silent = act is Act.RETIRE and not request.signaled and not request.bad
-        return (_tells(machine, machine.queue_pairs[request.queue].cq, silent),)
+        queue = machine.queue_pairs[request.queue]
+        told = _tells(machine, queue.cq, silent)
+        if (act is Act.RETIRE and not request.bad) or (taker := flushes(machine, queue)) is None:
+            return (told,)
+        more = (_tells(machine, taker.cq),) if taker.posted and taker.cq != queue.cq else ()
+        return (told, Touch(places(queue.receives), True), *more)
     if act is Act.WORD:
         assert request.word is not None
         return (Touch(request.word, True, old=machine.memory.read(request.word)),)
@@ -151,16 +164,16 @@ def receiving(machine: Machine, taker: Hashable, takes: bool) -> Touch:
     """What taking a receive, or looking for one, touches: the one that is next."""
     queue = machine.takers.get(taker)
     next_one = 0 if queue is None else queue.taken
-    return Touch(Place(("receives", taker), next_one, next_one + 1), takes)
+    return Touch(places(taker, next_one, next_one + 1), takes)
 
 
 def _tells(machine: Machine, cq: Hashable, silent: bool = False) -> Touch:
-    """What an entry of a completion queue touches. silent: there is none, but its place in the order."""
+    """What an entry of a completion queue touches. silent: there is none, but who looks at the queue pair sees it."""
     place = Place(cq, 0, COUNTER)
     if cq not in machine.rings:
         return Touch(place, True)
     old = machine.memory.read(place)
-    return Touch(place, True, silent, old)
+    return Touch(place, True, silent, old, marks=silent)
 
 
 def _write(machine: Machine, place: Place, data: bytes, call: Any) -> Touch:
@@ -176,7 +189,7 @@ _GATED = {Stage.PLACED: (Act.FETCH, Act.PLACE, Act.WORD), Stage.ANSWERED: (Act.L
 
 def gated(act: Act, stage: Stage) -> bool:
     """Whether what keeps a request from a stage keeps it from this step."""
-    return stage is Stage.SOURCE or act in _GATED.get(stage, ())
+    return (stage is Stage.SOURCE and act is not Act.ADMIT) or act in _GATED.get(stage, ())
 
 
 def reached(machine: Machine, request: Request, stage: Stage) -> list[Event]:
@@ -186,20 +199,6 @@ def reached(machine: Machine, request: Request, stage: Stage) -> list[Event]:
 
 
 _PLACES = (Act.PLACE, Act.AGAIN)
-_FATES = ((Act.BELL, Act.LOSE), (Act.RETIRE, Act.UNTOLD), (Act.ACCEPT, Act.GIVE_UP))
-_FORKED = frozenset(act for fates in _FATES for act in fates)
-
-
-def forked(move: Move) -> bool:
-    """Whether a move is one of several ways in which a thing may go."""
-    return isinstance(move, Event) and move.act in _FORKED
-
-
-def alternative(one: Move, other: Move) -> bool:
-    """Whether two moves are two ways in which one thing may go: where one is tried, so must be the other."""
-    if not (isinstance(one, Event) and isinstance(other, Event)) or (one.key, one.unit) != (other.key, other.unit):
-        return False
-    return any(one.act in fates and other.act in fates for fates in _FATES)
 
 
 def causes(machine: Machine, event: Event) -> list[Event]:
@@ -212,6 +211,11 @@ def causes(machine: Machine, event: Event) -> list[Event]:
         if gated(act, mine)
         for cause in reached(machine, machine.known[key], stage)
     ]
+    if act is Act.ADMIT:
+        others = waits(machine, request)
+        return [*before(machine, request), *(cause for each in others for cause in reached(machine, *each))]
+    if request.segments and act is not Act.SOURCE:
+        found.append(Event(event.key, Act.ADMIT, 0))
     if request.needs_receive and act > Act.ACCEPT:
         found += request.events(Stage.ACCEPTED)
     if request.source is not None and act > Act.SOURCE:

@@ -13,6 +13,7 @@ from dataclasses import replace
 from itertools import chain
 
 from ..errors import ArgumentError
+from .admission import admit
 from .ahead import next_events
 from .atomics import updated
 from .completions import COUNTER, Completion, ReceiveQueue, Ring
@@ -20,6 +21,7 @@ from .memory import Memory
 from .moves import joined, ranges_of
 from .profiles import Profile
 from .queues import QueueState
+from .receiving import accept, flush, give_up
 from .requests import BELLS, BESIDE, FAULTS, Act, Event, Key, Kind, Place, Request, Stage
 from .tables import Rules
 from .tags import Call, Tags
@@ -181,11 +183,15 @@ class Machine:
             if (mine or each.kind is Kind.STORE) and not each.reached(Stage.ANSWERED):
                 yield each
 
-    def fence(self, pe: int, queue: Hashable) -> None:
+    def fence(self, pe: int, queue: Hashable, default: bool = False) -> None:
         """`shmem.fence`: what was posted on a context takes effect before what is posted from now on."""
         for request in self.of(pe):
-            if request.kind is Kind.STORE or request.queue == queue:
+            if request.kind is Kind.STORE or request.queue == queue or (default and request.ring):
                 request.fenced = request.fenced or not self.profile.engine_scoped or request.kind is Kind.STORE
+                request.spread = request.fenced and default and self._asked(request)
+
+    def _asked(self, request: Request) -> bool:
+        return not request.ring or request.key <= self.queue_pairs[request.queue].asked
 
     # ---- what the network does ----
 
@@ -204,6 +210,8 @@ class Machine:
         """Whether there is such an event still to come, perhaps not yet possible."""
         if event.act is Act.SHOW:
             return self.views is not None and self.views.find(event) is not None
+        if event.act in (Act.BELL, Act.LOSE):  # on its way, be the request flushed
+            return event in self.queue_pairs[self.known[event.key].queue].bell_events()
         return event.key in self.flight
 
     def unseen(self, pe: int) -> bool:
@@ -288,27 +296,6 @@ class Machine:
         if request.over:
             self.flight.pop(request.key, None)
 
-    def _accept(self, request: Request, unit: int) -> None:
-        request.accepted = True
-        if request.taker is not None:
-            self._take(request, self.takers[request.taker])
-        elif request.target in self.receives:
-            self.receives[request.target] -= 1
-
-    def _take(self, request: Request, taker: ReceiveQueue) -> None:
-        """Takes a posted buffer; what is sent goes there, if it fits."""
-        receive, size = taker.take(), request.at.hi - request.at.lo
-        request.receive = receive.number
-        if request.kind is not Kind.SEND:
-            return
-        space, lo, hi = receive.place
-        if size > hi - lo:
-            self.tell(taker.cq, Completion("loc_len", request.key, request.queue, size, receive=receive.number))
-            self.queue_pairs[request.queue].doom(request, "rem_inv_req", self.flight)
-        else:
-            request.at = Place(space, lo, lo + size)
-            request.cut(self.profile.unit)
-
     def _source(self, request: Request, unit: int) -> None:
         assert request.source is not None
         request.data = b"".join(
@@ -389,8 +376,13 @@ class Machine:
         if request.signaled or request.bad:
             self._tell(request, request.bad or OK)
         if request.bad:
+            self._failed(request)
             self.failed[request.key] = Event(request.key, Act.RETIRE, 0)
             self.flight.pop(request.key)
+
+    def _failed(self, request: Request) -> None:
+        if self.queue_pairs[request.queue].failed:
+            flush(self, request.queue, request.key)
 
     def _tell(self, request: Request, status: str) -> None:
         told = Completion(status, request.key, request.queue, request.at.hi - request.at.lo)
@@ -409,12 +401,10 @@ class Machine:
         self.queue_pairs[request.queue].untold(request, self.flight)
         request.retired = True
         self._tell(request, "retry")
+        self._failed(request)
         if request.kind in (Kind.READ, Kind.ATOMIC):  # its answer does not come
             self.failed[request.key] = Event(request.key, Act.UNTOLD, 0)
             self.flight.pop(request.key)
-
-    def _give_up(self, request: Request, unit: int) -> None:
-        self.queue_pairs[request.queue].doom(request, "rnr_retry", self.flight)
 
     # ---- for a search ----
 
@@ -453,7 +443,7 @@ class Machine:
 
 
 _FIRE: dict[Act, Callable[[Machine, Request, int], None]] = {
-    Act.ACCEPT: Machine._accept,
+    Act.ACCEPT: accept,
     Act.SOURCE: Machine._source,
     Act.FETCH: Machine._fetch,
     Act.PLACE: Machine._place,
@@ -461,8 +451,9 @@ _FIRE: dict[Act, Callable[[Machine, Request, int], None]] = {
     Act.LAND: Machine._land,
     Act.RECEIVE: Machine._receive,
     Act.RETIRE: Machine._retire,
-    Act.GIVE_UP: Machine._give_up,
+    Act.GIVE_UP: give_up,
     Act.AGAIN: Machine._again,
     Act.UNTOLD: Machine._untold,
+    Act.ADMIT: admit,
 }
 _SWEEP: dict[Act, Callable[[Machine, Request, int, int], None]] = {Act.PLACE: Machine._place, Act.LAND: Machine._land}

@@ -25,6 +25,14 @@ class Memory:
         if place.hi > self._top.get(place.space, 0):
             self._top[place.space] = place.hi
 
+    def leave(self, pe: int, number: int) -> Space:
+        """The heap of a PE is not that any more: its bytes are a space of their own, whose name it returns, and what
+        the PE saw of them is forgotten."""
+        name = "past", number
+        self.spaces[name], self._top[name] = self.spaces.pop(pe), self._top.pop(pe, 0)
+        self.spaces.pop(("view", pe), None)
+        return name
+
     def twin(self, space: Space, name: Space) -> None:
         """A new space with the bytes of another."""
         top, size = self._top.get(space, 0), len(self.spaces[space])

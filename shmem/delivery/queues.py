@@ -30,11 +30,13 @@ class QueueState:
     failed: bool = False  # it has: the state ERROR
     on_error: str = "error"  # what a failure does to the requests after it: flush, stop, or go on
     stopped: Key | None = None  # suspended: nothing after this request moves
+    receives: Hashable = None  # its receive queue, where that has buffers
     patient: bool = False  # waits for a receive at the target for ever
     lossy: bool = False  # one of its doorbells may be lost
     lost: bool = False  # one was
     bells: list[tuple[Key, int]] = field(default_factory=list)  # on their way: up to which request, and a number
     bells_rung: int = 0
+    asked: Key = (-1, -1)  # the last request that the program has rung for
 
     def room(self, blocks: int) -> bool:
         """Whether so many blocks may be posted."""
@@ -54,6 +56,7 @@ class QueueState:
 
     def ring(self, flight: dict[Key, Request]) -> list[object]:
         """A doorbell: all that is posted is rung, at once or when it arrives. Returns what that made possible."""
+        self.asked = max([self.asked, *self.silent[-1:]])
         if not self.lossy:
             return self._rung(self.silent[-1:], flight)
         if not self.silent:
@@ -103,10 +106,11 @@ class QueueState:
         return None if request.rung else ()
 
     def rests(self, key: Key, rung: bool) -> bool:
-        """Whether a request does not move any more, since the queue is suspended; rung: or nobody has rung for it."""
+        """Whether a request does not move any more, since the queue is suspended; rung: or nobody has rung
+        for it, and no failure flushes it."""
         if self.stopped is not None and key > self.stopped:
             return True
-        return rung and key in self.silent and not self.lost and all(key > last for last, _ in self.bells)
+        return rung and not self.failed and self.asked < key in self.silent
 
     def doom(self, request: Request, status: str, flight: dict[Key, Request]) -> None:
         """A request turns out to fail: what was posted after it is flushed, or stops, or goes on."""
@@ -143,7 +147,7 @@ class QueueState:
         """Back to the state READY, empty."""
         self.pi = self.ci = 0
         self.waiting, self.held, self.silent, self.doomed, self.failed = [], [], [], False, False
-        self.bells, self.stopped = [], None
+        self.bells, self.stopped, self.asked = [], None, (-1, -1)
 
     def copy(self) -> QueueState:
         """The same state, apart."""
@@ -155,4 +159,4 @@ class QueueState:
         """All that can still matter."""
         used = (self.pi - self.ci) % POSITIONS
         lists = tuple(self.waiting), tuple(self.held), tuple(self.silent), tuple(self.bells)
-        return self.cq, used, lists, self.doomed, self.failed, self.stopped, self.lost
+        return self.cq, used, lists, self.doomed, self.failed, self.stopped, self.lost, self.asked

@@ -60,6 +60,7 @@ class Act(IntEnum):
     BELL = 11  # a doorbell arrives; `key` is the last request that it rings, `unit` its number
     LOSE = 12  # or is lost
     UNTOLD = 13  # instead of RETIRE: acknowledgements were lost until the retries were used up
+    ADMIT = 14  # the target's adapter looks whether the segments that it goes to are still there (see `admission`)
 
 
 FAULTS = (Act.GIVE_UP, Act.LOSE, Act.UNTOLD)  # what a network does where something went wrong
@@ -122,6 +123,7 @@ class Request:
     needs_receive: bool = False
     tells: bool = False  # the target gets a receive completion
     taker: Hashable = None  # the receive queue that it takes from; None: the target PE has one of its own
+    segments: tuple[Hashable, ...] = ()  # that may end, of `at` and `word`
     blocks: int = 1  # that it has in its queue's ring
     immediate: int | None = None
     bad: str = ""  # the status it is bound to fail with
@@ -138,7 +140,9 @@ class Request:
     data: bytes = b""
     read: bool = True  # the source was
     rung: bool = True
+    admitted: bool = True  # to its segments, or it will be when it takes a receive
     accepted: bool = True
+    denied: bool = False  # it has found no receive, and waits for one
     fetched: bool = True
     placed: int = 0  # bits of units,
     landed: int = 0
@@ -149,6 +153,7 @@ class Request:
     retired: bool = True
     acked: bool = True  # where there is time: its acknowledgement, or answer, has come back
     fenced: bool = False  # its context has had a fence since
+    spread: bool = False  # and that orders other queues of the default context as well
 
     @property
     def pe(self) -> int:
@@ -172,6 +177,12 @@ class Request:
     def own(self, place: Place) -> bool:
         """Whether it is a PE's store to its own memory."""
         return self.kind is Kind.STORE and place.space == self.pe
+
+    @property
+    def default(self) -> bool:
+        """Whether calls on the default context reach it."""
+        queue = self.queue
+        return self.ring or (isinstance(queue, tuple) and queue[0] == "ctx" and queue[-1] in (0, ""))
 
     def cut(self, unit: int, pieces: Sequence[Place] = ()) -> None:
         """Cuts it into units; pieces: as in `units_of`."""
@@ -229,7 +240,8 @@ class Request:
             self.key, self.kind, self.queue, self.at, self.source, self.update, self.word, self.word_update,
             self.result, self.rest, self.gates, self.data, self.read, self.rung, self.accepted, self.fetched,
             self.placed, self.landed, self.again, self.worded, self.told, self.retired, self.fenced, self.bad,
-            self.order, self.signaled, self.receive,
+            self.order, self.signaled, self.receive, self.admitted, self.denied,
+            self.spread,
         )  # fmt: skip
 
 

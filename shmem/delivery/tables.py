@@ -64,8 +64,11 @@ class Rules:
             return [_IN_EFFECT] if first.kind is not Kind.READ and second.kind is not Kind.READ else []
         if second.kind is Kind.STORE or first.kind is Kind.STORE:
             return self._of_stores(first, second)
-        if first.target != second.target or first.queue != second.queue:
+        if first.target != second.target:
             return []
+        if first.queue != second.queue:
+            across = first.spread and second.default and first.kind in EFFECTS and second.kind in EFFECTS
+            return [_IN_EFFECT] if across else []
         return self._on_queue(first, second)
 
     def _of_stores(self, first: Request, second: Request) -> list[Rule]:

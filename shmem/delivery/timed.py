@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable
 from dataclasses import replace
 
+from .admission import first_of
 from .ahead import next_events, receives
 from .machine import Machine
 from .memory import Memory
@@ -62,6 +63,8 @@ class TimedMachine(Machine):
             other = self.flight.get(key)
             if mine is stage and other is not None and not other.reached(reached):
                 return key
+        if stage is Stage.PLACED and request.segments and (first := first_of(self, request)) is not request:
+            return first.key
         return None
 
     def advance(self, request: Request, acts: Container[Act]) -> None:

@@ -92,12 +92,14 @@ class CompletionQueue(Local):
             told.extend(found)
             return status
 
-        until(self._pe, step, lambda: f"{wanted} completions", lambda: f"{len(self._users)} queue pairs", timeout)
+        until(self._pe, step, lambda: f"{wanted} completions", self._outstanding, timeout)
         return [self._completion(each) for each in told]
 
     @property
     def ring(self) -> npt.NDArray[Any]:
-        """The ring as it is now: a structured array [depth] of 64-byte entries (`nic.CQE`), a copy."""
+        """The ring as it is now: a structured array [depth] of 64-byte entries (`nic.CQE`), a copy. Raises as `poll`,
+        but for an overrun."""
+        self.check()
         entries, written = self._engine.entries(self.name)
         made = np.zeros(self.depth, CQE)
         for i, told in enumerate(entries):
@@ -129,6 +131,13 @@ class CompletionQueue(Local):
         check_life(self._pe)
         if self._closed:
             raise QueueStateError("the completion queue is closed", pe=self._pe.me)
+
+    def _outstanding(self) -> str:
+        """How many completions there are, and what else may bring some."""
+        came, coming = self._engine.outstanding(self.name)
+        found = [self._pairs[name].described(number, rung) for name, number, rung in coming]
+        found += [each.described_receives() for each in self._pairs.values() if each.recv_cq is self and each.receives]
+        return f"{came}; outstanding: {'; '.join(found) or 'nothing'}"
 
     def _completion(self, told: Told) -> Completion:
         pair = self._pairs[told.pair]

@@ -53,6 +53,7 @@ class Told:
     status: str
     nbytes: int
     immediate: int | None
+    raised: bool = False  # a quiet of the default context has raised for it
 
 
 @dataclass(frozen=True)
@@ -109,6 +110,10 @@ class Engine(Protocol):
 
     def wait(self, cq: Hashable, n: int, timeout_s: float) -> tuple[Status, list[Told]]:
         """Sleeps until there are n, and takes them. Raises CompletionQueueOverrun."""
+
+    def outstanding(self, cq: Hashable) -> tuple[int, list[tuple[Hashable, int, bool]]]:
+        """How many completions wait to be taken; and the requests that are not over, by queue pair and number, each
+        with whether a doorbell was rung for it."""
 
     def entries(self, cq: Hashable) -> tuple[Sequence[Told], int]:
         """The entries in the ring, taken or not, the oldest first; and how many were ever written."""

@@ -12,13 +12,14 @@ from ..errors import ArgumentError, CompletionError, InvalidPE, QueueFull, Queue
 from ..plain import whole_number
 from ..rma import reach
 from ..runtime import Local, current
-from ..views import Array, address_of, check_array, check_target
+from ..views import Array, address_of, check_array, check_live, check_target
 from ..waiting import until
 from .adapter import check_life, engine_of
 from .completion_queue import CompletionQueue
-from .engine import FOR_EVER, Pair, Target, Told, Wqe
+from .engine import FOR_EVER, Pair, Told
 from .rings import WQE, write_wqe
 from .work import ATOMICS, Opcode, WorkRequest, opcode_of
+from .wqes import wqe_of
 
 DEPTH_MAX = 1 << 15
 
@@ -69,9 +70,9 @@ class QueuePair(Local):
         """Posts a work request and rings the doorbell, unless it says not to. Returns its wr_id: 0, 1, 2, ...
 
         On return nothing need have happened; inline local memory may be reused, any other not before a completion of
-        this request or a later one. Raises ArgumentError, DtypeError for a request that can't be posted, QueueFull
-        where the ring has no room, QueueStateError once closed: then nothing was posted. On a queue pair in the state
-        "error" it is accepted and comes back as "flush".
+        this request or a later one. Raises ArgumentError, DtypeError, FreedBlock for a request that can't be posted,
+        QueueFull where the ring has no room, QueueStateError once closed: then nothing was posted. On a queue pair in
+        the state "error" it is accepted and comes back as "flush".
         """
         wr_id = self._post(wr)
         if wr.doorbell:
@@ -110,11 +111,13 @@ class QueuePair(Local):
         code, profile = opcode_of(wr.opcode, me), self._engine.profile
         arrays = wr.arrays(me)
         wr.check(me, arrays)
+        for each in arrays:
+            check_live(self._pe, each, "local")
         if self.pe == me and not profile.self_send:
             raise InvalidPE(f"profile {profile.name} takes no request to the own PE", pe=me)
         if code in ATOMICS and profile.write_atomic == "none":
             raise ArgumentError(f"profile {profile.name}: its adapters have no atomics", pe=me)
-        wqe = self._wqe(wr, arrays)
+        wqe = wqe_of(wr, arrays, self.pe, me)
         pi, ci = self._engine.positions(self.name)
         if (pi - ci) % (1 << 32) + wqe.blocks > self.depth:
             cure = "take completions first" if wqe.blocks <= self.depth else "it never fits"
@@ -129,31 +132,6 @@ class QueuePair(Local):
         write_wqe(self._sq, pi, number, wqe)
         return number
 
-    def _wqe(self, wr: WorkRequest, arrays: list[Array]) -> Wqe:
-        nbytes = sum(each.nbytes for each in arrays)
-        pieces = tuple((address_of(each), each.nbytes) for each in arrays)
-        data = b"".join(each.tobytes() for each in arrays) if wr.inline else None
-        remote = None if wr.remote is None else self._target(wr.remote, wr.offset, nbytes)
-        notify = None if wr.notify is None else self._target(wr.notify[0], wr.notify[1], 8)
-        operand = wr.value if wr.notify is None else wr.notify[2]
-        return Wqe(
-            wr.opcode, wr.blocks(arrays), nbytes, pieces, data, remote, bool(wr.signaled), bool(wr.fence), wr.order,
-            None if wr.imm is None else int(wr.imm), notify, int(operand), int(wr.compare),
-        )  # fmt: skip
-
-    def _target(self, segment: object, offset: int, nbytes: int) -> Target:
-        from .segments import Segment
-
-        if not isinstance(segment, Segment):
-            raise ArgumentError(f"{segment!r} is no segment", pe=self._pe.me)
-        if segment.pe != self.pe:
-            raise ArgumentError(
-                f"the segment is of PE {segment.pe}, the queue pair leads to PE {self.pe}: see nic.import_segment",
-                pe=self._pe.me,
-            )
-        key = whole_number(segment.key, "the key of the segment", self._pe.me)
-        return Target(key, whole_number(offset, "offset", self._pe.me), nbytes)
-
     def post_recv(self, array: Array) -> int:
         """Posts a receive: the buffer that the next SEND goes to, and what a WRITE_IMM takes one of. Returns its wr_id,
         counted apart from those of requests.
@@ -166,6 +144,7 @@ class QueuePair(Local):
         check_target(check_array(array, "array", me), "array", me)
         if not array.flags.c_contiguous:
             raise ArgumentError("a receive buffer must be C-contiguous", pe=me)
+        check_live(self._pe, array, "array")
         number = self._engine.post_receive(self.name, address_of(array), array.nbytes)
         self._kept[-1 - number] = [array]
         return number
@@ -191,11 +170,12 @@ class QueuePair(Local):
     def quiet(self, *, timeout: float | None = None) -> None:
         """Waits until everything posted on this queue pair is over and visible to all PEs; takes its completions.
 
-        Raises CompletionError for the first request that failed, or was flushed, and was not told of before; the ring
-        has room again all the same. ShmemTimeout: requests may have been posted and never rung.
+        Raises CompletionError for the first request that failed, or was flushed, and was not told of before: by a
+        completion that was taken, or a quiet that raised. The ring has room again all the same. ShmemTimeout: requests
+        may have been posted and never rung.
         """
         self._check()
-        before, told = self.error, list[Told]()
+        told: list[Told] = []
 
         def step(limit_s: float) -> Any:
             status, found = self._engine.drain(self.name, limit_s)
@@ -205,8 +185,9 @@ class QueuePair(Local):
         until(self._pe, step, lambda: f"the queue pair to PE {self.pe}", lambda: f"its state {self.state}", timeout)
         for each in told:
             self.note(each)
-        if failed := [each for each in told if each.status != "ok" and not each.received]:
-            raise self.error if before is None and self.error is not None else self._failure(failed[0])
+        if failed := [each for each in told if each.status != "ok" and not each.raised]:
+            first = self.error is not None and self.error.wr_id == failed[0].number
+            raise self.error if first and self.error is not None else self._failure(failed[0])
 
     def reset(self, *, timeout: float | None = None) -> None:
         """Makes it ready and empty again, as after an error: positions 0, requests that have not ended are dropped.
@@ -218,6 +199,7 @@ class QueuePair(Local):
         )  # fmt: skip
         self._sq[:] = 0
         self.error = None
+        self._kept.clear()
 
     def close(self) -> None:
         """Ends it. Raises QueueStateError while requests on it are unfinished."""
@@ -226,6 +208,7 @@ class QueuePair(Local):
         if not self._engine.close_pair(self.name):
             raise QueueStateError(f"the queue pair to PE {self.pe} has unfinished requests", pe=self._pe.me)
         self._closed = True
+        self._kept.clear()
         for cq in (self.send_cq, self.recv_cq):
             cq.leave(self)
 
@@ -260,3 +243,17 @@ class QueuePair(Local):
     def entry(self, told: Told) -> int:
         """The position of the last block of a request, of a receive its number."""
         return told.number if told.received else self._entries[told.number][1]
+
+    @property
+    def receives(self) -> int:
+        """How many receives are posted and not told of."""
+        return sum(number < 0 for number in self._kept)
+
+    def described(self, number: int, rung: bool) -> str:
+        """A request that is outstanding, in words."""
+        text = f"request {number} ({self._entries[number][0].name}) to PE {self.pe}"
+        return text if rung else f"{text}, which no doorbell was rung for"
+
+    def described_receives(self) -> str:
+        """The receives that are posted, in words."""
+        return f"{self.receives} receives posted for PE {self.pe}"

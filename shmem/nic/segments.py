@@ -8,7 +8,7 @@ from types import TracebackType
 from ..errors import ArgumentError, NotSymmetric, StateError
 from ..rma import reach
 from ..runtime import current
-from ..views import Array, address_of, check_array
+from ..views import Array, address_of, check_array, check_live
 from .adapter import engine_of
 from .engine import Engine
 
@@ -50,8 +50,9 @@ def register(array: Array, rights: str = RIGHTS) -> Segment:
     """Makes an array known to the adapter, so that it can be local memory of work requests and, by its rights, remote
     memory of other PEs' requests.
 
-    array: C-contiguous, symmetric or private; it is kept alive. Symmetric memory needs this only to
-    be reached by others. Raises ArgumentError, DtypeError, StateError on a fabric without queue pairs.
+    array: C-contiguous, symmetric or private; it is kept alive. Symmetric memory needs this only to be reached by
+    others. Raises ArgumentError, also for rights to change a read-only array, FreedBlock, NotSymmetric for memory
+    from before finalize, DtypeError, StateError on a fabric without queue pairs.
     """
     pe = current()
     engine = engine_of(pe)
@@ -60,6 +61,9 @@ def register(array: Array, rights: str = RIGHTS) -> Segment:
         raise ArgumentError("only C-contiguous arrays with elements can be registered", pe=pe.me)
     if not isinstance(rights, str) or set(rights) - set(RIGHTS):
         raise ArgumentError(f"rights={rights!r}: use letters of {RIGHTS!r}", pe=pe.me)
+    if not array.flags.writeable and set(rights) & set("wa"):
+        raise ArgumentError(f"the array is read-only: rights={rights!r} would let others change it", pe=pe.me)
+    check_live(pe, array, "array")
     key, number = engine.register(array, rights)
     return Segment(pe.me, key, array.nbytes, rights, array, number, engine)
 

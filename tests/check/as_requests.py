@@ -15,7 +15,7 @@ import shmem
 from shmem import nic, runtime
 from shmem.check.litmus import as_program
 from shmem.check.litmus.syntax import STATUS_VALUES, Statement, Test
-from shmem.errors import QueueFull
+from shmem.errors import CompletionError, QueueFull
 from shmem.fabric.sim.tasks import Step
 
 from .as_program import Watched
@@ -133,10 +133,26 @@ class Requests(as_program.Translated):
         assert s.remote is not None
         return s.remote.pe
 
+    # ---- order ----
+
+    def _quiets(self, quiet: Callable[[], None]) -> None:
+        """Until all failures are told, which are none of the test."""
+        try:
+            quiet()
+        except CompletionError:
+            self._quiets(quiet)
+
+    def do_quiet(self, s: Statement) -> None:
+        self._quiets(shmem.quiet)
+
+    def do_pe_quiet(self, s: Statement) -> None:
+        self._quiets(lambda: shmem.pe_quiet(s.pes))
+
     # ---- doorbells, completions, messages ----
 
     def do_doorbell(self, s: Statement) -> None:
-        self.qps[s.pes[0], s.count].doorbell()
+        if qp := self.qps.get((s.pes[0], s.count)):  # where there is none nobody has posted anything
+            qp.doorbell()
 
     def do_poll_cq(self, s: Statement) -> None:
         told = self.cqs[s.pes[0]].wait(s.count) if s.pes[0] in self.cqs else nic.CompletionQueue(1).wait()

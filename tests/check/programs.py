@@ -65,23 +65,27 @@ def _call(rng: random.Random, me: int, pes: int, i: int) -> str:
     )  # fmt: skip
 
 
-def request_program(rng: random.Random) -> str:
-    """As `program`, mostly of work requests, and without results that are read before they are complete."""
+def request_program(rng: random.Random, order: bool = False) -> str:
+    """As `program`, mostly of work requests, and without results that are read before they are complete. order: with
+    calls of the default context, too."""
     pes = rng.choice([2, 2, 2, 3])
     lines = [
-        f"P{pe}: " + "; ".join(_request(rng, pe, pes, i) for i in range(rng.choice([1, 2, 3, 3]))) for pe in range(pes)
+        f"P{pe}: " + "; ".join(_request(rng, pe, pes, i, order) for i in range(rng.choice([1, 2, 3, 3])))
+        for pe in range(pes)
     ]
     head = f"init x = 0, y = 0, z = 0{rng.choice(['', '', ' with recvs=0', ' with recvs=1'])}"
     return "\n".join(['test R "random"', head, "local b = 0, c = 0", *lines, "verdict udma clean", ""])
 
 
-def _request(rng: random.Random, me: int, pes: int, i: int) -> str:
+def _request(rng: random.Random, me: int, pes: int, i: int, order: bool) -> str:
     pe = (me + 1) % pes  # one sender for each, so that receives of a PE are those of a queue pair
     there, own, value = f"{rng.choice(NAMES)}@{pe}", rng.choice(NAMES), rng.randint(1, 2)
     word = there[0]
     signal = rng.choice([name for name in NAMES if name != word])
+    calls = ["fence", "fence", "quiet", f"pe_quiet {pe}", f"put {there} = {value}", f"put_nbi {there} <- b"]
     return rng.choice(
         [
+            *(calls if order else []),
             f"write {there} = {value}", f"write {there} = {value}", f"write {there} <- b", f"b = {value}",
             f"{own} = {value}", f"r{i} = {own}", f"r{i} = {own}", f"write {there} <- {own} {{unsignaled}}",
             f"write {there} = {value} {{inline}}", f"write {there} = {value} {{fence}}",

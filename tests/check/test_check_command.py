@@ -116,12 +116,15 @@ def test_a_program_that_can_not_fail(check: Check) -> None:
     assert not Path("out").exists()
 
 
+ENDED = "has ended its program and waits for the others in finalize"
+
+
 @pytest.mark.parametrize(
     ("function", "kind", "pe", "text", "row"),
     [
         ("main", "assertion", 1, "AssertionError: too early", "prog.py:14 AssertionError"),
         ("raises", "exception", 1, "RuntimeError: no", "prog.py:29 RuntimeError"),
-        ("waits", "deadlock", None, "PE 0 waits in barrier; PE 1 waits in wait", "prog.py:35 waits in wait"),
+        ("waits", "deadlock", None, f"PE 0 {ENDED}; PE 1 waits in wait", "prog.py:35 waits in wait"),
     ],
 )
 def test_a_failure_is_told_and_saved(

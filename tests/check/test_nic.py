@@ -622,9 +622,7 @@ def ends_a_segment() -> Any:
 
 def test_a_segment_may_end_before_a_request_comes() -> None:
     report = explore(ends_a_segment, 2, "udma")
-    assert (report.ok, report.complete) == (True, False)
-    assert "a segment ends while requests to it are under way" in report.notes[0]
-    assert "test_nic.py" in report.notes[0]
+    assert (report.ok, report.complete) == (True, True)
     assert set(report.outcomes) == {("ok", 1), ("rem_access", 0)}
     assert set(explore(ends_a_segment, 2, "udma", "eager").outcomes) == set(report.outcomes)
 

@@ -52,7 +52,7 @@ def test_requests_have_the_ends_of_random_tests(name: str) -> None:
     profile = replace(NAMED.get(name) or KNOBS[name], unit=8)
     compared = 0
     for seed in range(SEEDS):
-        [test] = parse(text := request_program(random.Random(f"{seed}")))
+        [test] = parse(text := request_program(random.Random(f"{seed}"), order=seed % 2 == 1))
         try:
             compared += compare(test, profile)
         except Impossible:  # an atomic of the adapter, where there is none
@@ -60,3 +60,27 @@ def test_requests_have_the_ends_of_random_tests(name: str) -> None:
         except AssertionError as error:
             raise AssertionError(f"seed {seed} under {profile.name}:\n{text}") from error
     assert compared >= SEEDS // 2
+
+
+REACHED = {
+    "quiet": "P0: write x@1 = 1; quiet; tell 1\nP1: hear 0; r = x",
+    "pe_quiet": "P0: write x@1 = 1; pe_quiet 1; tell 1\nP1: hear 0; r = x",
+    "barrier": "P0: write x@1 = 1; barrier_all\nP1: barrier_all; r = x",
+    "fence": "P0: write x@1 = 1; fence; write y@1 = 1 {qp=2}\nP1: wait y == 1; r = x",
+    "fence of a put": "P0: write x@1 = 1; fence; put_nbi y@1 = 1\nP1: wait y == 1; r = x",
+    "unrung": "P0: write x@1 = 1 {nodb}; quiet; doorbell 1; tell 1\nP1: hear 0; r = x",
+    "nothing": "P0: write x@1 = 1; write y@1 = 1 {qp=2}\nP1: wait y == 1; r = x",
+}
+
+
+@pytest.mark.parametrize("what", REACHED)
+@pytest.mark.parametrize("profile", ["rc_strict", "udma", "udma_engine_scoped"])
+def test_the_language_says_the_same(what: str, profile: str) -> None:
+    [test] = parse(f'test R "reach"\ninit x = 0, y = 0\n{REACHED[what]}\nverdict udma clean\n')
+    chosen = varied(profile, unit=8)
+    found = ends_as_data(test, chosen)
+    assert found is not None
+    weak = what in ("unrung", "nothing") or (NAMED[profile].engine_scoped and what != "pe_quiet")
+    assert {dict(registers[1])["r"] for registers, _ in found} == ({0, 1} if weak else {1})
+    if "barrier" not in what:  # the program has another one at its start
+        assert compare(test, chosen)

@@ -126,9 +126,9 @@ def test_a_deadlock_says_who_waits_where(run: Run) -> None:
     code, _, err = run("word = shmem.zeros(1, np.int64)\nif me == 1:\n    shmem.wait_until(word, '==', 1)\n")
     assert code == 1
     assert err.splitlines() == [
-        "PE 0 waits in barrier at the end of the program",
+        "PE 0 has ended its program and waits for the others in finalize",
         "PE 1 waits in wait at prog.py:7",
-        "PE 2 waits in barrier at the end of the program",
+        "PE 2 has ended its program and waits for the others in finalize",
         "shmemu: deadlock: nothing can happen any more, and not all PEs have ended",
     ]
 

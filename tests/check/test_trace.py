@@ -103,12 +103,12 @@ def test_all_that_happened_is_there(name: str, tmp_path: Path) -> None:
     with live(made):
         follow(made, tokens.decode(token), watch=lambda job, move, late: moves.append(move), to_failure=True)[0].close()
     arrived = sum(isinstance(move, Event) for move in moves)
-    steps = [step for step in slices(rows, names, "program") if step != "start" and " waits in " not in step]
+    steps = [step for step in slices(rows, names, "program") if step != "start" and " waits " not in step]
     assert len(slices(rows, names, "memory")) == arrived
     assert len(steps) == len(moves) - arrived
     assert sum(event["ph"] == "s" for events in rows.values() for event in events) == arrived
     times = [event["ts"] for events in rows.values() for event in events if event["ph"] == "B" and event["ts"]
-             and " waits in " not in event["name"]]  # fmt: skip
+             and " waits " not in event["name"]]  # fmt: skip
     assert sorted(times) == list(range(1, len(moves) + 1))
     assert whole["otherData"]["failure"] == f"{bug.kind}: {report.failures[0].text}"
     assert whole["otherData"]["token"] == token
@@ -171,7 +171,7 @@ def test_a_deadlock_is_drawn_as_waits(tmp_path: Path) -> None:
     _, rows, _ = check(tmp_path / "out.json")
     waits = line('shmem.wait_until(word, "==", 1)')
     last = [[e["name"] for e in rows[row] if e["ph"] == "B"][-1] for row in [(0, 2), (1, 4)]]
-    assert last == ["(end) waits in barrier", f"{waits} waits in wait"]
+    assert last == ["(end) has ended its program and waits for the others in finalize", f"{waits} waits in wait"]
 
 
 def several() -> None:

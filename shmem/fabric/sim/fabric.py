@@ -106,9 +106,9 @@ class SimFabric:
     def attach(self, nbytes: int) -> SimHeap:
         """Memory of the model, and a buffer of poison behind which it hides."""
         self.heap = SimHeap(self, nbytes)
-        self.machine.memory.spaces[self.me] = mmap.mmap(-1, nbytes)  # zero, and not touched
         if (before := self.job.heaps.get(self.me)) is not None:
-            self.job.by_address.remove((before.base, self.me))
+            before.ends()
+        self.machine.memory.spaces[self.me] = mmap.mmap(-1, nbytes)  # zero, and not touched
         self.job.heaps[self.me] = self.heap
         insort(self.job.by_address, (self.heap.base, self.me))
         return self.heap
@@ -315,9 +315,7 @@ class SimFabric:
         """An order between requests: nobody can see it by itself."""
         self.job.check_caller()
         self.take_turn(q, "fence")
-        self.machine.fence(self.me, self.post_name(q))
-        if q == 0 and self._engine is not None:
-            self._engine.fence()
+        self.machine.fence(self.me, self.post_name(q), q == 0)
         if self.job.clock is not None and self.job.clock.network.fence_waits:
             self.settle(q, Stage.ANSWERED, kinds=EFFECTS, what="fence")
 

@@ -59,6 +59,12 @@ class SimHeap:
     def let_go(self) -> None:
         """The buffer lives as long as the job."""
 
+    def ends(self) -> None:
+        """The PE starts again, with another heap: what lies in this one stays as it is, for the arrays over it."""
+        job, me = self._fabric.job, self._fabric.me
+        job.by_address.remove((self.base, me))
+        job.past.append((self.base, self.nbytes, job.machine.memory.leave(me, len(job.past))))
+
     @property
     def mapped(self) -> bool:
         """It does."""
@@ -100,6 +106,9 @@ class SimHeap:
         base, pe = heaps[bisect_right(heaps, (address, self._fabric.n)) - 1]
         if base <= address and address + nbytes <= base + self._fabric.job.heaps[pe].nbytes:
             return Place(pe, address - base, address - base + nbytes)
+        for base, size, space in self._fabric.job.past:
+            if base <= address and address + nbytes <= base + size:
+                return Place(space, address - base, address - base + nbytes)
         return None
 
     def load(self, ranges: Sequence[tuple[int, int]]) -> bytes:

@@ -21,7 +21,7 @@ from ...delivery.timed import TimedMachine
 if TYPE_CHECKING:
     from .clock import Clock
 
-_AT_TARGET = frozenset({Act.SOURCE, Act.ACCEPT, Act.FETCH, Act.PLACE, Act.WORD, Act.RECEIVE, Act.AGAIN})
+_AT_TARGET = frozenset({Act.SOURCE, Act.ADMIT, Act.ACCEPT, Act.FETCH, Act.PLACE, Act.WORD, Act.RECEIVE, Act.AGAIN})
 _AT_SENDER = _AT_TARGET | {Act.LAND, Act.RETIRE}
 Again = Callable[[Request], None]
 
@@ -199,6 +199,8 @@ class Network:
                 break
             self._moved(first)
         self.clock.wrote(Place(queue.cq, 0, COUNTER))
+        if (taker := self.machine.takers.get(queue.receives)) is not None:  # they may be flushed
+            self.clock.wrote(Place(taker.cq, 0, COUNTER))
 
     def went_on(self) -> None:
         """A program has made a step: doorbells arrive, and what had to wait for one or for a receive is looked at."""

@@ -6,20 +6,19 @@ a look at its bytes (`delivery.completions`), so that a search tries it before a
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ...delivery.completions import COUNTER, Completion, Receive, ReceiveQueue, Ring
-from ...delivery.facts import Touch, completed
+from ...delivery import reach, receiving
+from ...delivery.completions import COUNTER, Completion, Ring
+from ...delivery.facts import Touch
 from ...delivery.queues import QueueState
-from ...delivery.requests import Act, Event, Key, Kind, Order, Place, Request, Stage, Update
+from ...delivery.requests import Event, Key, Kind, Order, Place, Request, Stage, Update
 from ...errors import CompletionError, CompletionQueueOverrun, QueueStateError
 from ...nic.engine import FOR_EVER, Pair, Told, Wqe
 from ...nic.work import ATOMICS, SENDS, WRITES, Opcode
 from ..interface import Status
-from .memory import Late
-from .segments import SimSegments
+from .receives import Own, SimReceives, origins
 from .tasks import Step
 
 if TYPE_CHECKING:
@@ -30,31 +29,12 @@ _ORDERS = {"none": Order.NONE, "relax": Order.RELAX, "strong": Order.STRONG}
 _RIGHT = {Kind.WRITE: "w", Kind.READ: "r", Kind.ATOMIC: "a"}
 
 
-@dataclass
-class Own:
-    """A queue pair of this PE."""
-
-    made: Pair
-    taker: Hashable  # its receive queue
-    there: Hashable  # that of its peer
-    numbers: dict[Key, int]  # of requests
-    buffers: dict[int, Late]  # private memory of receives
-    posted: int = 0
-    receives: int = 0
-    told: Key | None = None  # the last failure that `shmem.quiet` has raised for
-    live: bool = True  # not closed
-
-
-class SimEngine(SimSegments):
+class SimEngine(SimReceives):
     """The adapter of one PE."""
 
     def __init__(self, fabric: SimFabric) -> None:
         super().__init__(fabric)
         self.profile = fabric.profile
-        self._own: dict[Hashable, Own] = {}
-        for name, taker in self._machine.takers.items():
-            if isinstance(name, tuple) and name[:2] == ("rq", self._me):  # of a life before a finalize
-                taker.posted.clear()
 
     def end(self) -> None:
         """`finalize`: what was made here means nothing to whoever starts again."""
@@ -65,13 +45,10 @@ class SimEngine(SimSegments):
         """Where no barrier reaches the queue pairs, what is still to come would otherwise not come at all, and a search
         not learn that it could have come before."""
 
-        def left() -> bool:
-            return any(self._left(pair, rung=True) for pair in self._own)
-
-        if self.profile.engine_scoped and left():
-            needs = lambda: [event for pair in self._own for event in self._ends(pair)]  # noqa: E731
-            step = Step("the end of queue pairs", lambda: None, lambda: not left(), needs=needs, gives_up=True)
-            self._fabric.do(step)
+        machine, me = self._machine, self._me
+        if self.profile.engine_scoped and reach.left(machine, me):
+            ready, needs = lambda: not reach.left(machine, me), lambda: reach.ends(reach.posted(machine, me))
+            self._fabric.do(Step("the end of queue pairs", lambda: None, ready, needs=needs, gives_up=True))
 
     # ---- queues ----
 
@@ -89,18 +66,36 @@ class SimEngine(SimSegments):
         first = "qp", self._me, pair.pe, pair.index
         same = [each for each in self._machine.queue_pairs if isinstance(each, tuple) and each[:-1] == first]
         name = *first, len(same)
-        self._machine.queue_pair(name, pair.send_cq, pair.depth).patient = pair.rnr_retry >= FOR_EVER
         taker, there = ("rq", self._me, pair.pe, pair.index), ("rq", pair.pe, self._me, pair.index)
-        self._machine.takers[taker] = ReceiveQueue(pair.recv_cq)
-        self._own[name] = Own(pair, taker, there, {}, {})
+        state = self._machine.queue_pair(name, pair.send_cq, pair.depth)
+        state.patient, state.receives = pair.rnr_retry >= FOR_EVER, taker
+        self._own[name] = Own(pair, taker, there, self._open_receives(taker, pair.recv_cq), {}, {})
         return name
 
     def close_pair(self, pair: Hashable) -> bool:
-        """Takes it away, if it is idle."""
+        """Takes it away, if it is idle, once what has taken one of its receives is told of."""
+        own = self._own[pair]
+        self._look(own.made.send_cq, marks=True)
         if self._state(pair).waiting:
             return False
-        self._own[pair].live = False
+        own.live = False
+        self._empty("the end of a queue pair", own, lambda: self._drop_receives(own), lambda: True, list)
         return True
+
+    def _empty(
+        self, what: str, own: Own, run: Callable[[], None], ready: Callable[[], bool],
+        needs: Callable[[], Sequence[object]],
+    ) -> None:  # fmt: skip
+        """A step that drops what a queue pair has, once nothing of it moves."""
+
+        def still() -> bool:
+            return ready() and not receiving.in_use(self._machine, own.taker)
+
+        if own.receives or not ready():
+            self._fabric.do(Step(what, run, still, lambda: self._all_receives(own), needs))
+        else:
+            run()
+        self._give_back_receives(own)
 
     def _state(self, pair: Hashable) -> QueueState:
         return self._machine.queue_pairs[pair]
@@ -128,15 +123,13 @@ class SimEngine(SimSegments):
     def _request(self, key: Key, pair: Hashable, own: Own, wqe: Wqe) -> Request:
         kind = _KINDS.get(wqe.opcode, Kind.WRITE)
         pe = own.made.pe
-        at, bad = Place(("nowhere", pe), 0, wqe.nbytes), ""
+        at, bad, ends = Place(("nowhere", pe), 0, wqe.nbytes), "", tuple[Hashable, ...]()
         if wqe.remote is not None:
-            at, bad = self._remote(pe, wqe.remote, _RIGHT[kind], kind is Kind.ATOMIC)
-            if at.space == pe:
-                self._fabric.job.segments[pe, wqe.remote.key].requests.add(key)
+            at, bad, ends = self._remote(pe, wqe.remote, _RIGHT[kind], kind is Kind.ATOMIC)
         more: dict[str, Any] = {}
         if wqe.notify is not None:
-            word, wrong = self._remote(pe, wqe.notify, "w", True)
-            bad = bad or wrong
+            word, wrong, its = self._remote(pe, wqe.notify, "w", True)
+            bad, ends = bad or wrong, (*ends, *its)
             more |= {"word": word, "word_update": Update("set", wqe.operand, 0, 8)}
         if wqe.opcode in (Opcode.WRITE_IMM, *SENDS):
             more |= {"tells": True, "needs_receive": True, "taker": own.there, "immediate": wqe.immediate}
@@ -145,7 +138,7 @@ class SimEngine(SimSegments):
             more["update"] = Update(op, wqe.operand, wqe.compare, wqe.nbytes)
         bad = self._local_fault(wqe) or bad
         if not bad:
-            more |= self._local(key, wqe)
+            more |= {**self._local(key, wqe), "segments": ends, "admitted": not ends or "taker" in more}
         return Request(
             key, kind, pair, pe, at, (), ring=True, rung=False, blocks=wqe.blocks, signaled=wqe.signaled,
             fence=wqe.fence, order=_ORDERS[wqe.order], bad=bad, **more,
@@ -169,27 +162,6 @@ class SimEngine(SimSegments):
         for made in self._state(pair).ring(self._machine.flight):
             self._fabric.job.give(made)
 
-    def post_receive(self, pair: Hashable, address: int, nbytes: int) -> int:
-        """A buffer for what comes."""
-        own = self._own[pair]
-        if nbytes and not self._known(address, nbytes):
-            raise QueueStateError("a receive buffer must be symmetric or registered memory", pe=self._me)
-        number, own.receives = own.receives, own.receives + 1
-        place = Place(("nowhere", self._me), 0, 0)
-        if nbytes:
-            late = self._fabric.heap.buffer(address, nbytes)
-            place = late.place
-            if not isinstance(place.space, int):
-                own.buffers[number] = late
-        taker = self._machine.takers[own.taker]
-
-        def touches() -> tuple[Touch, ...]:
-            next_one = taker.taken + len(taker.posted)
-            return (Touch(Place(("receives", own.taker), next_one, next_one + 1), True),)
-
-        self._fabric.do(Step("post_recv", lambda: taker.posted.append(Receive(number, place)), touches=touches))
-        return number
-
     # ---- completions ----
 
     def poll(self, cq: Hashable, most: int) -> list[Told]:
@@ -208,9 +180,11 @@ class SimEngine(SimSegments):
     def _contended(self, cq: Hashable) -> bool:
         """Whether it matters who takes first: the queue may overrun, or several tasks take from it."""
         ring = self._machine.rings[cq]
-        coming = sum(
-            self._machine.queue_pairs[each.queue].cq == cq for each in self._machine.flight.values() if each.ring
-        )
+        machine = self._machine
+        rung = [each for each in machine.flight.values() if each.ring]
+        coming = sum(machine.queue_pairs[each.queue].cq == cq for each in rung)
+        coming += sum(len(taker.posted) for taker in machine.takers.values() if taker.cq == cq)
+        coming += sum(each.accepted and not each.told and machine.takers[each.taker].cq == cq for each in rung)
         return self._fabric.crowded or ring.overrun or ring.written - ring.taken + coming > ring.depth
 
     def _take(self, cq: Hashable, entries: Sequence[Completion]) -> list[Told]:
@@ -228,20 +202,13 @@ class SimEngine(SimSegments):
 
     def _told(self, entry: Completion, takes: bool) -> Told:
         if entry.receive is not None:
-            pair, own = self._receiver(entry)
-            if takes and (late := own.buffers.pop(entry.receive, None)) is not None:
-                self._fabric.heap.give_back(late, entry.nbytes if entry.status == "ok" else 0)
-            return Told(pair, entry.receive, True, entry.status, entry.nbytes, entry.immediate)
+            return self._told_receive(entry, takes)
         if takes:
             self._state(entry.queue).poll(entry.key)
             self._fabric.heap.hand_out(lambda request: request.queue == entry.queue and request.key <= entry.key)
-        number = self._own[entry.queue].numbers[entry.key]
-        return Told(entry.queue, number, False, entry.status, entry.nbytes, entry.immediate)
-
-    def _receiver(self, entry: Completion) -> tuple[Hashable, Own]:
-        """The queue pair that has taken a receive, the last of its name."""
-        taker = self._machine.known[entry.key].taker
-        return [(name, own) for name, own in self._own.items() if own.taker == taker][-1]
+        own = self._own[entry.queue]
+        raised = own.told is not None and entry.key <= own.told
+        return Told(entry.queue, own.numbers[entry.key], False, entry.status, entry.nbytes, entry.immediate, raised)
 
     def wait(self, cq: Hashable, n: int, timeout_s: float) -> tuple[Status, list[Told]]:
         """A step that may happen once there are so many."""
@@ -257,12 +224,25 @@ class SimEngine(SimSegments):
             return (Touch(place, True),) if self._contended(cq) else ()
 
         def needs() -> list[Event]:
-            return [event for each in entries() for event in _origins(each)]
+            return [event for each in entries() for event in origins(each)]
 
-        if timeout_s <= 0 and not ready():
-            return Status.TIMEOUT, []
+        if timeout_s <= 0:
+            self._look(cq)
+            if not ready():
+                return Status.TIMEOUT, []
         self._fabric.do(Step("a wait for completions", lambda: None, ready, touches, needs, takes=True))
         return Status.OK, self._take(cq, entries())
+
+    def outstanding(self, cq: Hashable) -> tuple[int, list[tuple[Hashable, int, bool]]]:
+        """What there is, and what else may come."""
+        self._look(cq, marks=True)
+        mine = [(name, own) for name, own in self._own.items() if own.live and own.made.send_cq == cq]
+        left = [
+            (name, own.numbers[key], key <= self._state(name).asked)
+            for name, own in mine
+            for key in self._state(name).waiting
+        ]
+        return len(self._machine.completions.get(cq, [])), left
 
     def entries(self, cq: Hashable) -> tuple[list[Told], int]:
         """What is in the ring."""
@@ -270,41 +250,40 @@ class SimEngine(SimSegments):
         ring = self._machine.rings[cq]
         return [self._told(each, False) for each in ring.last], ring.written
 
-    def _look(self, cq: Hashable) -> None:
-        place = Place(cq, 0, COUNTER)
-        self._fabric.do(Step("a look at a queue", lambda: None, touches=lambda: (Touch(place, False),)))
+    def _look(self, cq: Hashable, marks: bool = False) -> None:
+        """A look at a completion queue. marks: at what ends without a completion as well."""
+        touch = Touch(Place(cq, 0, COUNTER), False, marks=marks)
+        self._fabric.do(Step("a look at a queue", lambda: None, touches=lambda: (touch,)))
 
     def state(self, pair: Hashable) -> str:
         """What a failure, which is told in the completion queue, has made of it."""
         self._look(self._own[pair].made.send_cq)
         state = self._state(pair)
-        return "error" if state.failed else "suspended" if state.stopped is not None else "ready"
+        suspended = state.stopped is not None and state.stopped not in state.waiting
+        return "error" if state.failed else "suspended" if suspended else "ready"
 
     # ---- quiet, fence, reset ----
 
-    def _left(self, pair: Hashable, rung: bool = False) -> bool:
-        """Whether anything of a queue pair is still to come. rung: of what a doorbell was rung for."""
+    def _left(self, pair: Hashable) -> bool:
+        """Whether anything of a queue pair is still to come."""
         state = self._state(pair)
-        if any(key for key in state.waiting if not state.rests(key, rung)):
-            return True
         return any(
-            each.queue == pair and each.retired and not each.reached(Stage.ANSWERED)
-            for each in self._machine.flight.values()
+            not (each.reached(Stage.ANSWERED) if each.retired else state.rests(each.key, False))
+            for each in self._machine.of(self._me)
+            if each.queue == pair
         )
 
-    def _ends(self, pair: Hashable) -> list[object]:
+    def _ends(self, pair: Hashable) -> list[Event]:
         """The events without which a queue pair would not be done."""
-        pe = self._own[pair].made.pe
-        mine = [key for key in self._own[pair].numbers if self._machine.known[key].queue == pair]
-        return [
-            *completed(self._machine, self._me, pair, pe),
-            *(Event(key, how, 0) for key in mine for how in (Act.RETIRE, Act.UNTOLD)),
-        ]
+        mine = reach.posted(self._machine, self._me, self._own[pair].made.pe)
+        return reach.ends(each for each in mine if each.queue == pair)
 
     def drain(self, pair: Hashable, timeout_s: float) -> tuple[Status, list[Told]]:
         """A step that may happen once all is over."""
-        if timeout_s <= 0 and self._left(pair):
-            return Status.TIMEOUT, []
+        if timeout_s <= 0:
+            self._look(self._own[pair].made.send_cq, marks=True)
+            if self._left(pair):
+                return Status.TIMEOUT, []
         if self._fabric.crowded or self._left(pair):
             step = Step(
                 "quiet of a queue pair", lambda: None, lambda: not self._left(pair), needs=lambda: self._ends(pair)
@@ -323,19 +302,22 @@ class SimEngine(SimSegments):
 
     def settle(self, pes: Sequence[int] | None) -> None:
         """`shmem.quiet` of the default context: waits for what was rung on all queue pairs (to some PEs). Raises
-        CompletionError once for a queue pair that has failed and whose program was not told."""
-        pairs = [name for name, own in self._own.items() if pes is None or own.made.pe in pes]
-        if self.profile.engine_scoped and pes is None:
+        CompletionError for a failure that the program was not told of."""
+        machine, me, targets = self._machine, self._me, [None] if pes is None else sorted(set(pes))
+        if pes is None and reach.missed(machine, None):
             return
 
         def left() -> bool:
-            return any(self._left(pair, rung=True) for pair in pairs)
+            return any(reach.left(machine, me, pe) for pe in targets)
+
+        def needs() -> list[Event]:
+            return [event for pe in targets for event in reach.ends(reach.posted(machine, me, pe))]
 
         if left():
-            needs = lambda: [event for pair in pairs for event in self._ends(pair)]  # noqa: E731
             self._fabric.do(Step("quiet of queue pairs", lambda: None, lambda: not left(), needs=needs))
-        for pair in pairs:
-            self._raise_failure(pair)
+        for pair, own in self._own.items():
+            if pes is None or own.made.pe in pes:
+                self._raise_failure(pair)
 
     def _raise_failure(self, pair: Hashable) -> None:
         own = self._own[pair]
@@ -349,28 +331,19 @@ class SimEngine(SimSegments):
             text = f"request {number} to PE {own.made.pe} ended with {bad[0].status}"
             raise CompletionError(text, wr_id=number, status=bad[0].status, pe=own.made.pe)
 
-    def fence(self) -> None:
-        """`shmem.fence` of the default context reaches what was posted here."""
-        for pair in self._own:
-            self._machine.fence(self._me, pair)
-
     def reset(self, pair: Hashable, timeout_s: float) -> Status:
         """Drops what will not move any more, once the rest has ended."""
-        state = self._state(pair)
+        state, own = self._state(pair), self._own[pair]
 
-        def moving() -> bool:
-            return any(not state.rests(key, True) for key in state.waiting)
+        def run() -> None:
+            self._drop_receives(own)
+            for key in state.waiting:
+                self._machine.flight.pop(key, None)
+            state.reset()
 
-        if moving():
-            step = Step("reset", lambda: None, lambda: not moving(), needs=lambda: self._ends(pair))
-            self._fabric.do(step)
-        for key in state.waiting:
-            self._machine.flight.pop(key, None)
-        state.reset()
+        def ready() -> bool:
+            return all(state.rests(key, True) for key in state.waiting)
+
+        self._empty("reset", own, run, ready, lambda: self._ends(pair))
+        self._fabric.heap.hand_out(lambda request: request.queue == pair)
         return Status.OK
-
-
-def _origins(entry: Completion) -> list[Event]:
-    """The events that may have written an entry."""
-    acts = (Act.RETIRE, Act.UNTOLD) if entry.receive is None else (Act.RECEIVE, Act.ACCEPT)
-    return [Event(entry.key, act, 0) for act in acts]

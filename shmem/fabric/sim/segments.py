@@ -1,19 +1,21 @@
 """Registered memory on `sim`: which bytes of whom work requests may use.
 
-What a request finds at its target is looked up when it is posted. A segment that ends afterwards dooms what has not
-arrived; a search does not turn the two, and says so (`Job.unexplored`).
+Whether the bytes lie in a segment with the right to use them is looked up when a request is posted, since that does not
+change; whether the segment is still there, when the request comes to it (`delivery.admission`). Local memory is looked
+up when a request is posted.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Hashable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
+from ...delivery import admission
 from ...delivery.facts import Touch
-from ...delivery.requests import Key, Place
-from ...memory import caller
+from ...delivery.requests import Place
 from ...nic.engine import Target, Wqe
 from ...views import address_of
 from .tasks import Step
@@ -32,7 +34,6 @@ class Registration:
     rights: str
     array: npt.NDArray[Any]  # lives as long as the job: requests may use it late
     live: bool = True
-    requests: set[Key] = field(default_factory=set)  # that go to it
 
 
 class SimSegments:
@@ -49,6 +50,7 @@ class SimSegments:
         number = sum(each.place == place for each in mine if each.place is not None)
         key = len(mine) + 1 << 8 | self._me & 0xFF
         self._fabric.job.segments[self._me, key] = Registration(place, address, nbytes, rights, array)
+        admission.begin(self._machine, _name(self._me, key))
         if place is not None:
             self._fabric.job.give(("registered", place, number))
         return key, number
@@ -65,25 +67,20 @@ class SimSegments:
                 each.live, each.place = False, None
 
     def deregister(self, key: int) -> None:
-        """Ends a segment. Requests of which nothing has arrived yet fail."""
+        """Ends a segment, once what was let into it is placed. Requests that come later fail."""
         segment = self._fabric.job.segments[self._me, key]
         if segment.place is None or not segment.live:
             segment.live = False
             return
-        gone, line = Touch(segment.place, True), caller()
-        self._fabric.do(Step("a segment ends", lambda: self._end_segment(segment, line), touches=lambda: (gone,)))
+        machine, name = self._machine, _name(self._me, key)
+        gone = Touch(admission.state_of(name), True)
 
-    def _end_segment(self, segment: Registration, line: str) -> None:
-        segment.live = False
-        for request in list(self._machine.flight.values()):
-            if request.key in segment.requests and not request.placed and not request.bad:
-                self._note_end(line)
-                self._machine.queue_pairs[request.queue].doom(request, "rem_access", self._machine.flight)
+        def run() -> None:
+            segment.live = False
+            admission.end(machine, name)
 
-    def _note_end(self, line: str) -> None:
-        """A request to a segment and the end of the segment are not ordered: a post is no move that a search turns."""
-        what = "a segment ends while requests to it are under way: not every order of the two was looked at"
-        self._fabric.job.unexplored.add(f"{line}: {what}")
+        step = Step("the end of a segment", run, lambda: not admission.in_use(machine, name), lambda: (gone,))
+        self._fabric.do(step)
 
     def imported(self, pe: int, address: int, nbytes: int, number: int) -> int | None:
         """The key of a PE's segment, once it is there."""
@@ -116,16 +113,20 @@ class SimSegments:
             for (pe, _), each in self._fabric.job.segments.items()
         )
 
-    def _remote(self, pe: int, target: Target, right: str, aligned: bool) -> tuple[Place, str]:
-        """Where a request goes, and what its target's adapter will say of it."""
+    def _remote(self, pe: int, target: Target, right: str, aligned: bool) -> tuple[Place, str, tuple[Hashable, ...]]:
+        """Where a request goes, what its target's adapter will say of it, and the segment, if that may end first."""
         nowhere = Place(("nowhere", pe), 0, target.nbytes)
         if not target.nbytes:
-            return nowhere, ""
+            return nowhere, "", ()
         segment = self._fabric.job.segments.get((pe, target.key))
-        if segment is not None and not segment.live:
-            self._note_end(caller())
         inside = segment is not None and 0 <= target.offset <= segment.nbytes - target.nbytes
-        if segment is None or not segment.live or not inside or right not in segment.rights or segment.place is None:
-            return nowhere, "rem_access"
+        if segment is None or not inside or right not in segment.rights or segment.place is None:
+            return nowhere, "rem_access", ()
         lo = segment.place.lo + target.offset
-        return Place(pe, lo, lo + target.nbytes), "rem_inv_req" if aligned and lo % target.nbytes else ""
+        bad = "rem_inv_req" if aligned and lo % target.nbytes else ""
+        return Place(pe, lo, lo + target.nbytes), bad, () if bad else (_name(pe, target.key),)
+
+
+def _name(pe: int, key: int) -> Hashable:
+    """What a segment is called in the delivery machine."""
+    return "segment", pe, key

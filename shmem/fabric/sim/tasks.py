@@ -31,17 +31,14 @@ from ...errors import AcceptError, NondeterministicProgram, StateError
 from ...memory import OURS, caller
 from .clock import Clock
 from .polling import Polls
+from .words import name_of as name_of
+from .words import waiting
 
 if TYPE_CHECKING:
     from ...config import Settings
     from ...delivery.model import Model
 
 TaskKey = int | tuple[int, int]  # a PE, or one of its workers
-
-
-def name_of(who: TaskKey) -> str:
-    """A PE, or one of its workers, in words."""
-    return f"PE {who[0]} worker {who[1]}" if isinstance(who, tuple) else f"PE {who}"
 
 
 def _nothing() -> tuple[Any, ...]:
@@ -218,12 +215,12 @@ class Job:
         self.starts: dict[int, dict[str, object]] = {}  # arguments of init, by PE
         self.heaps: dict[int, Any] = {}  # by PE, once it has attached
         self.segments: dict[tuple[int, int], Any] = {}  # registered with adapters, by PE and key
+        self.past: list[tuple[int, int, Hashable]] = []  # heaps of before a finalize: address, size, space
         self.by_address: list[tuple[int, int]] = []  # the first address of each, in order, with its PE
         self.lines: dict[Key, str] = {}  # of the program, that posted a request
         self.failed: list[Task] = []  # those that raised, in that order; the others go on
         self.running: Task | None = None
         self.unspun: set[str] = set()  # lines that poll without `spin`: they were not followed for ever
-        self.unexplored: set[str] = set()  # what else a search does not look at in every order, in words
         self.leaks: list[str] = []
         self.last: TaskKey | None = None  # who went on last
         self._given: list[object] = []
@@ -464,7 +461,7 @@ class Job:
             return End(("failed", *told), _failure(first)[0], first.key, first.text, first.error)
         if stuck := self.waiting():
             kind = "cut" if self.moves() else "deadlock"
-            waits = tuple(f"{name_of(task.key)} waits in {step.what}" for task, step in stuck)
+            waits = tuple(f"{name_of(task.key)} {waiting(task)}" for task, _ in stuck)
             return End((kind, *waits), kind, None, "; ".join(waits))
         if self.program.leaks and self.leaks:
             return End(("leak", *self.leaks), "leak", None, "".join(self.leaks).rstrip())

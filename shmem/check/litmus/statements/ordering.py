@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from ....delivery import reach
 from ....delivery.facts import stores
-from ....delivery.requests import Kind, Place, Stage
+from ....delivery.requests import Event, Kind, Place, Stage
 from ..model import WORD, Impossible, Step
 from ..syntax import Word
 from .transfers import Transfers
@@ -23,19 +24,28 @@ class Ordering(Transfers):
 
     def _quiet_of(self, run: Run, target: int | None = None) -> bool:
         """Whether nothing is left that a quiet of this context waits for."""
-        return not run.machine.pending(self.pe, self.queue, target)
+        reached = not self.statement.context and not reach.missed(run.machine, target)
+        left = reached and reach.left(run.machine, self.pe, target)
+        return not left and not run.machine.pending(self.pe, self.queue, target)
+
+    def _behind_quiet(self, run: Run, target: int | None = None) -> list[Event]:
+        """The events behind a quiet."""
+        found = self._completed(run, target)
+        if self.statement.context or reach.missed(run.machine, target):
+            return found
+        return found + reach.ends(reach.posted(run.machine, self.pe, target))
 
     def _fence(self) -> Iterator[Step]:
-        yield self._step(lambda run: run.machine.fence(self.pe, self.queue))
+        yield self._step(lambda run: run.machine.fence(self.pe, self.queue, not self.statement.context))
 
     def _quiet(self) -> Iterator[Step]:
-        yield self._step(nothing, self._quiet_of, needs=self._completed)
+        yield self._step(nothing, self._quiet_of, needs=self._behind_quiet)
         yield from self._acquire()
 
     def _pe_quiet(self) -> Iterator[Step]:
         target = self.statement.pes[0]
         yield self._step(
-            nothing, lambda run: self._quiet_of(run, target), needs=lambda run: self._completed(run, target)
+            nothing, lambda run: self._quiet_of(run, target), needs=lambda run: self._behind_quiet(run, target)
         )
         yield from self._acquire()
 
@@ -65,7 +75,7 @@ class Ordering(Transfers):
             mine = run.visits[team][team.index(pe)]
             return [("arrived", team, each, mine) for each in team]
 
-        yield self._step(arrive, may_arrive, needs=self._completed if quiet else stored)
+        yield self._step(arrive, may_arrive, needs=self._behind_quiet if quiet else stored)
         yield self._step(nothing, may_leave, needs=arrivals)
         yield from self._acquire()
 
@@ -103,7 +113,7 @@ class Ordering(Transfers):
             lambda run: run.machine.set(place, bytes(WORD)),
             self._quiet_of,
             lambda run: stores(run.machine, 0, place),
-            self._completed,
+            self._behind_quiet,
         )
 
     def _tell(self) -> Iterator[Step]:

@@ -65,7 +65,7 @@ class Transfers(Values):
         return {"data": run.loaded.pop(self.pe)}
 
     def _completed(self, run: Run, target: int | None = None) -> list[Event]:
-        """The events behind a quiet."""
+        """The events behind a quiet of a context, without the queue pairs."""
         return completed(run.machine, self.pe, self.queue, target)
 
     def _put_like(self, late: bool, signal: bool = False) -> Iterator[Step]:
