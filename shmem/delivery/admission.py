@@ -79,8 +79,8 @@ def waits(machine: Machine, request: Request) -> list[tuple[Request, Stage]]:
     may never be there; and on an ordered machine all that it waits for."""
     found = []
     for key, stage, _ in request.gates:
-        other = machine.known[key]
-        if machine.profile.program_order or other.needs_receive:
+        other = machine.known.get(key)  # where there is time, what is over may be forgotten
+        if other is not None and (machine.profile.program_order or other.needs_receive):
             found.append((other, stage if machine.profile.program_order else Stage.ACCEPTED))
     return found
 
