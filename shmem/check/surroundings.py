@@ -8,6 +8,7 @@ from typing import Any
 
 from ..fabric.sim import Program
 from ..runtime import started
+from .collector import calm
 from .modules import Copies
 from .randomness import Randomness
 
@@ -55,6 +56,7 @@ def live(program: Program) -> Iterator[None]:
     """While runs of a program are made, in a process that may be a PE itself."""
     outer = started()
     with (
+        calm(),
         contextlib.nullcontext() if outer is None else outer.fabric.paused(),
         program.around.live() if isinstance(program.around, Surroundings) else contextlib.nullcontext(),
     ):

@@ -51,9 +51,7 @@ def drawn(rng: random.Random) -> Drawn:
     """Few operations, so that all orders of them can be tried."""
     sizes = rng.choice([(3, 1), (2, 2), (2, 1), (1, 2), (3, 0), (2, 1), (1, 1)])
     names = rng.sample(sorted(DO), rng.choice([3, 5, 8]))  # a part of all, more of each
-    ops = tuple(
-        tuple((rng.choice(names), rng.randrange(2), rng.randrange(2)) for _ in range(size)) for size in sizes
-    )
+    ops = tuple(tuple((rng.choice(names), rng.randrange(2), rng.randrange(2)) for _ in range(size)) for size in sizes)
     return Drawn(
         ops, rng.choice([1, 2, 8, 8]), rng.choice([0, 6, 7]), rng.random() < 0.4, rng.choice([1, 1, 2]),
         rng.choice([2, 4, 64]), rng.choice([0, 0, 1, 2]),
@@ -174,9 +172,7 @@ def program(made: Drawn) -> Any:
     cqs = [nic.CompletionQueue(made.cq), nic.CompletionQueue(made.cq)]
     if not made.apart:
         cqs[1] = cqs[0]
-    pairs = [
-        nic.QueuePair(1 - me, *cqs, depth=made.depth, index=i, rnr_retry=made.retry) for i in range(made.pairs)
-    ]
+    pairs = [nic.QueuePair(1 - me, *cqs, depth=made.depth, index=i, rnr_retry=made.retry) for i in range(made.pairs)]
     state = State(words, segments, remote, cqs, pairs, np.full(1, 20 + me, np.uint64), 10 * me)
     nic.register(state.source, "")
     for _ in range(made.posted):
