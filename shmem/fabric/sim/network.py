@@ -95,7 +95,7 @@ class Network:
 
     def _leaves(self, request: Request) -> None:
         """It is the turn of a request at its port."""
-        if not (request.rung or request.bad):
+        if not self._is_asked_for(request):
             self._stuck.append((self._leaves, request))
             return
         if self._keeps(request, Stage.SOURCE, self._leaves) or self._waits_elsewhere(request):
@@ -104,6 +104,10 @@ class Network:
         if request.word is not None:
             n += request.word.hi - request.word.lo
         self._send(request, n, request.pe, request.target, self._arrives)
+
+    def _is_asked_for(self, request: Request) -> bool:
+        """Whether the adapter looks at it: its doorbell has come, or a failure before it flushes it."""
+        return request.rung or (bool(request.bad) and self.machine.queue_pairs[request.queue].failed)
 
     def _waits_elsewhere(self, request: Request) -> bool:
         """What another queue pair has to have done first is waited for at the sender."""
@@ -211,18 +215,23 @@ class Network:
                 self.machine.fire(event)
         stuck, self._stuck = self._stuck, []
         for again, request in stuck:
-            able = request.rung or request.bad if again == self._leaves else self.machine.has_receive(request)
+            able = self._is_asked_for(request) if again == self._leaves else self.machine.has_receive(request)
             if not able:
                 self._stuck.append((again, request))
             else:
                 self.clock.at(self.clock.now, again, request)
 
     def moves_all_the_same(self) -> bool:
-        """Nothing is due: makes what no time was given to happen; whether there was anything."""
+        """Nothing is due: a request without a receive gives up, or what no time was given to happens; whether there was
+        anything."""
         if (event := self.machine.left_over()) is None:
             return False
-        self.unforeseen += 1
+        request = self.machine.known.get(event.key)
         self.machine.fire(event)
-        if (request := self.machine.known.get(event.key)) is not None:
+        if event.act is Act.GIVE_UP and request is not None:
+            self._retire(request.queue)
+        else:
+            self.unforeseen += 1
+        if request is not None:
             self._moved(request)
         return True
