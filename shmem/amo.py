@@ -41,6 +41,7 @@ def prepare(
         "value": 0 if op is Amo.FETCH else scalar_bits(value, dtype, here.me),
         "cond": scalar_bits(cond, dtype, here.me) if op is Amo.COMPARE_SWAP else 0,
     }
+    fields["aux"] = kind + 1
     return here, q, record(Op.AMO, pe=there, dst=place.offset, width=dtype.itemsize, flags=op, **fields), dtype
 
 

@@ -203,8 +203,15 @@ def retreat(pe: PE, place: Place) -> None:
         advance(pe, place)
     if place.step is Step.HELD:
         pe.fabric.complete(0, Level.VISIBLE)
+        tell(pe, place, False)
         place.begin_leave(pe.me)
         advance(pe, place)
+
+
+def tell(pe: PE, place: Place, held: bool) -> None:
+    """Tells who watches this PE that it has the lock, or is about to let it go."""
+    if pe.fabric.caps.locks is not None:
+        pe.fabric.caps.locks(place.node, held)
 
 
 def acquire(pe: PE, place: Place, limit: float) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 
 from .arrays import zeros
 from .errors import ArgumentError, DtypeError, LockError, ShmemError
-from .lock_queue import Call, Place, Step, acquire, attempt, retreat
+from .lock_queue import Call, Place, Step, acquire, attempt, retreat, tell
 from .memory import free
 from .plain import truth
 from .records import Kind
@@ -89,6 +89,7 @@ def _take(pe: PE, place: Place, limit: float) -> bool:
     retreat(pe, place)  # what signals in a way out have left
     place.wanted = True
     acquire(pe, place, limit)
+    tell(pe, place, True)
     return True
 
 
@@ -97,6 +98,8 @@ def _try(pe: PE, place: Place, limit: float) -> bool:
     place.wanted = True
     attempt(pe, place)
     place.wanted = place.step is Step.HELD
+    if place.wanted:
+        tell(pe, place, True)
     return place.wanted
 
 

@@ -10,7 +10,7 @@ same layout (`sm_op`). Offsets count bytes from the start of a heap, addresses a
 | PUT_STRIDED, GET_STRIDED | n blocks of `value` bytes | as above; aux = remote stride, local stride (two
 int32, bytes) |
 | AMO | atomic on one word | pe, dst offset, width 4 or 8, flags = Amo (and NBI), value, cond; src address of the
-result or 0 |
+result or 0; aux = its Kind and 1, 0 = not said |
 | PUT_SIGNAL | PUT, then update a word | as PUT; aux = offset of the signal, value, flags = SIGNAL (and NBI) |
 | FENCE, QUIET | order, complete | |
 | WAIT | until n own words satisfy a comparison | dst offset, n, width = Kind, flags = CMP, value |

@@ -14,7 +14,7 @@ from .errors import ArgumentError, DtypeError
 from .front import fronted
 from .memory import free
 from .ordering import check_context
-from .records import NBI, Amo, Op, record
+from .records import NBI, Amo, Kind, Op, record
 from .rma import gathered, reach, submit_put
 from .runtime import PE, current
 from .views import Array, address_of, blocks, check_array, check_target, count, scalar_bits, symmetric, word_at
@@ -77,7 +77,7 @@ def _put_signal(
 
 def _update(here: PE, q: int, word: int, bits: int, there: int, how: SIGNAL) -> None:
     op = Amo.ADD if how is SIGNAL.ADD else Amo.SET
-    here.fabric.submit(q, record(Op.AMO, pe=there, dst=word, width=8, flags=op, value=bits))
+    here.fabric.submit(q, record(Op.AMO, pe=there, dst=word, width=8, flags=op, value=bits, aux=Kind.U64 + 1))
 
 
 @fronted
@@ -138,7 +138,8 @@ def signal_fetch(signal: Array) -> int:
     here = current()
     word = _signal_offset(here, signal)
     old = np.zeros(1, np.uint64)
-    here.fabric.submit(0, record(Op.AMO, pe=here.me, dst=word, src=address_of(old), width=8, flags=Amo.FETCH))
+    fields = {"dst": word, "src": address_of(old), "width": 8, "aux": Kind.U64 + 1}
+    here.fabric.submit(0, record(Op.AMO, pe=here.me, flags=Amo.FETCH, **fields))
     return int(old[0])
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -52,6 +52,10 @@ def check(
     leaks: Annotated[
         bool, typer.Option("--leaks", help="Symmetric memory that is not freed at the end is a failure.")
     ] = False,
+    races: Annotated[
+        str | None,
+        typer.Option(metavar="HOW", help="Two accesses that nothing orders are a failure: lenient or strict."),
+    ] = None,
     states_max: Annotated[int, typer.Option(help="States to look at, in all.")] = STATES_MAX,
     trace: Annotated[
         Path | None,
@@ -63,15 +67,15 @@ def check(
 ) -> None:
     """Explore what a program can do; exit code 1 if it can fail, 2 for wrong use."""
     if replay is not None:
-        report = _replayed(program, pes, profile, replay, trace, leaks)
+        report = _replayed(program, pes, profile, replay, trace, leaks, races)
     else:
         report = explore(
             load(_given(program)), 2 if pes is None else pes, profile, strategy,
             budget=budget, seed=seed, keep_going=keep_going, states_max=states_max, twice=twice, trace=trace,
-            leaks=leaks,
+            leaks=leaks, races=races or False,
         )  # fmt: skip
         report.program = "::".join(parted(_given(program)))
-    _tell(report, out, fresh=replay is None)
+    _tell(report, out, fresh=replay is None, races=races or "")
     if trace is not None:
         typer.echo(f"trace: {trace}")
     if not report.ok:
@@ -86,8 +90,9 @@ def _given(program: str | None) -> str:
 
 
 def _replayed(
-    program: str | None, pes: int | None, profile: str | None, replay: str, trace: Path | None, leaks: bool
-) -> Report:
+    program: str | None, pes: int | None, profile: str | None, replay: str, trace: Path | None, leaks: bool,
+    races: str | None,
+) -> Report:  # fmt: skip
     """Runs the execution of a token, or of a saved failure, which knows the rest as well."""
     token = replay
     if is_file(replay):
@@ -97,17 +102,21 @@ def _replayed(
         token, program = saved.token, program or saved.program
         pes, profile = saved.n_pes if pes is None else pes, profile or saved.profile
         leaks = leaks or saved.kind == "leak"
-    report = again(load(_given(program)), token, 2 if pes is None else pes, profile, trace=trace, leaks=leaks)
+        if saved.kind == "race":
+            races = races or ("strict" if "--races strict" in saved.command else "lenient")
+    options: dict[str, Any] = {"trace": trace, "leaks": leaks, "races": races or False}
+    report = again(load(_given(program)), token, 2 if pes is None else pes, profile, **options)
     report.program = "::".join(parted(_given(program)))
     return report
 
 
-def _tell(report: Report, out: Path | None, fresh: bool) -> None:
+def _tell(report: Report, out: Path | None, fresh: bool, races: str) -> None:
     """Prints the report. Failures that are new are saved."""
     for failure in report.failures:
         n, profile = report.n_pes, report.profile
         words = [report.program, "-n", str(n), "--profile", profile, "--replay", failure.token]
         words += ["--leaks"] if failure.kind == "leak" else []
+        words += ["--races", races] if failure.kind == "race" else []
         failure.command = f"{COMMAND} {shlex.join(words)}"
     typer.echo(str(report))
     for failure in report.failures if fresh else []:

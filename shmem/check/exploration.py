@@ -19,6 +19,8 @@ from ..fabric.sim import Job, Program
 from . import story, timeline, tokens
 from .bounds import MOVES_MAX, STATES_MAX, Bounds, parse_budget
 from .executions import choices_of, follow, silenced
+from .races.accesses import Race
+from .races.found import MORE, Races, mode_of, races_of
 from .report import Failure, Report
 from .shrink import shrunk
 from .strategies import STRATEGIES
@@ -31,6 +33,7 @@ def explore(
     args: Sequence[Any] = (), budget: float | str | None = None, seed: int = 0, keep_going: bool = False,
     states_max: int = STATES_MAX, moves_max: int = MOVES_MAX, max_polls: int = 3, shrink: bool = True,
     twice: bool = False, trace: str | os.PathLike[str] | None = None, leaks: bool = False,
+    races: str | bool = False,
 ) -> Report:  # fmt: skip
     """Runs a program with n PEs on `sim`, again and again, and tells what can happen.
 
@@ -41,13 +44,15 @@ def explore(
     than the first failure. states_max, moves_max: bounds of the search and of one execution. max_polls: how often a
     loop may look without `shmem.spin()` and see the same, before it is taken to wait for a change. shrink: make
     failures short. twice: make every execution a second time and compare (the first one and failures always are).
-    leaks: symmetric memory that was not freed at the end is a failure of kind "leak".
+    leaks: symmetric memory that was not freed at the end is a failure of kind "leak". races: "lenient" or "strict": two
+    accesses that nothing orders are a failure of kind "race"; such a failure does not end the search, but without
+    `keep_going` it ends 200 executions later.
     trace: a file for the timeline of the first failure, else of the usual order, as Trace Event JSON.
     Returns when the search is over. Raises ArgumentError, and NondeterministicProgram for one that does something else
     when it is run again; what the program raises is a failure in the report. What it
     prints is not shown: `replay` shows it.
     """
-    made = prepare(program, n_pes, profile, args, max_polls, leaks=leaks)
+    made = prepare(program, n_pes, profile, args, max_polls, leaks=leaks, races=races)
     if strategy not in list(STRATEGIES):
         raise ArgumentError(f"there is no strategy {strategy!r}: there are {', '.join(STRATEGIES)}")
     seconds, executions = parse_budget(budget)
@@ -73,7 +78,7 @@ def _trace(program: Program, report: Report, choices: Sequence[int], path: str |
 
 def prepare(
     program: Callable[..., Any], n_pes: int, profile: str | Profile | None, args: Sequence[Any], max_polls: int = 3, *,
-    clock: str | Model | None = None, ties: int | None = None, leaks: bool = False,
+    clock: str | Model | None = None, ties: int | None = None, leaks: bool = False, races: str | bool = False,
 ) -> Program:  # fmt: skip
     """A program as `sim` runs it. Raises ArgumentError."""
     if not callable(program):
@@ -91,7 +96,8 @@ def prepare(
     identity = tokens.digest(_source(program), n_pes, _spelled(chosen), args, max_polls)
     timed = None if clock is None else model(clock)
     body = lambda pe: call(around.function(pe), pe)  # noqa: E731
-    return Program(body, n_pes, chosen, settings, max_polls, identity, around, timed, ties, leaks)
+    mode = mode_of(races)
+    return Program(body, n_pes, chosen, settings, max_polls, identity, around, timed, ties, leaks, mode)
 
 
 def _count(name: str, value: object) -> int:
@@ -137,6 +143,7 @@ def _spelled(profile: Profile) -> list[tuple[str, object]]:
 
 
 _OFF = ("stripes", "stripe_bytes")
+QUEUE_PAIRS = "what goes through queue pairs (shmem.nic) is not judged for races"
 
 
 class _Exploration:
@@ -158,6 +165,10 @@ class _Exploration:
         self.report = Report(name, program.n, program.profile.name, strategy, seed)
         self.unspun: set[str] = set()
         self.kinds: set[tuple[object, ...]] = set()
+        self.unjudged: set[str] = set()
+        self.races = Races()
+        self.last = 0  # execution that is looked at, once there was a race
+        self.found: list[tuple[Race, Failure]] = []
 
     def run(self) -> Report:
         with silenced(), live(self.program):
@@ -167,12 +178,15 @@ class _Exploration:
         report, start = self.report, time.monotonic()
         found = STRATEGIES[self.strategy](lambda: Job(self.program), self.bounds, self.seed, self._ended)
         report.executions, report.states, report.cut = found.executions, found.states, found.cut
-        report.complete, report.chance = found.complete and not self.unspun, found.chance
+        report.complete, report.chance = found.complete and not (self.unspun or self.unjudged), found.chance
         report.delays = found.delays
         if found.cut:
             report.notes.append(f"{found.cut} executions were cut off after {self.bounds.moves} moves")
         for line in sorted(self.unspun):
             report.notes.append(f"{line}: a loop looks without shmem.spin(), and was not followed for ever")
+        report.notes += sorted(self.unjudged)
+        for race, failure in self.found:
+            failure.text = f"{race}; {self.races.how_often(race)}"
         for failure in report.failures:
             story.tell(self.program, failure)
         report.seconds = time.monotonic() - start
@@ -182,14 +196,15 @@ class _Exploration:
         """Counts an execution, and looks closer at a failure; whether to stop."""
         assert isinstance(system, Job)
         self.unspun |= system.unspun
+        enough = self._judge(system, moves)
         end = system.end()
         if not end.kind:
             self.report.outcomes[end.what] += 1
             if self.twice or self.report.outcomes.total() == 1:
                 choices_of(self.program, moves, system)
-            return False
+            return enough
         if end.kind == "cut" or end.what in self.kinds:
-            return False
+            return enough
         self.kinds.add(end.what)
         choices = choices_of(self.program, moves, system)
         if self.shrink:
@@ -198,30 +213,50 @@ class _Exploration:
         self.report.failures.append(Failure(end.kind, end.who, end.text, token, choices, end.error))
         return not self.keep_going
 
+    def _judge(self, job: Job, moves: Sequence[Move]) -> bool:
+        """Counts the races of an execution; whether there were enough executions."""
+        if job.observed is None:
+            return False
+        self.unjudged |= {QUEUE_PAIRS} if job.observed.queue_pairs else set()
+        if new := self.races.add(job):
+            choices = choices_of(self.program, moves, job)
+            token = tokens.encode(self.program.identity, choices)
+            for race in new:
+                self.found.append((race, failure := Failure("race", race.second.task, "", token, choices)))
+                self.report.failures.append(failure)
+            self.last = self.last or self.races.executions + MORE
+        return not self.keep_going and 0 < self.last <= self.races.executions
+
 
 def replay(
     program: Callable[..., Any], token: str, n_pes: int = 2, profile: str | Profile | None = None, *,
     args: Sequence[Any] = (), max_polls: int = 3, trace: str | os.PathLike[str] | None = None, leaks: bool = False,
+    races: str | bool = False,
 ) -> Report:  # fmt: skip
     """Runs the execution that a token names once more. Arguments as `explore`; the timeline is that of this execution.
 
     Raises ReplayMismatch if the program changed since, ArgumentError for what is no token.
     """
-    made = prepare(program, n_pes, profile, args, max_polls, leaks=leaks)
+    made = prepare(program, n_pes, profile, args, max_polls, leaks=leaks, races=races)
     choices = tokens.decode(token, made.identity)
     if trace is not None:
         timeline.prepare(trace)
     report = Report(named(program), n_pes, made.profile.name, "replay", 0, executions=1)
     with live(made):
         job, _ = follow(made, choices)
-        end = job.end()
+        end, pairs = job.end(), races_of(job)
         job.close()
+        for race in pairs:
+            failure = Failure("race", race.second.task, str(race), token, choices)
+            with silenced():
+                story.tell(made, failure)
+            report.failures.append(failure)
         if end.kind:
             failure = Failure(end.kind, end.who, end.text, token, choices, end.error)
             with silenced():
                 story.tell(made, failure)
             report.failures.append(failure)
-        else:
+        elif not pairs:
             report.outcomes[end.what] += 1
     if trace is not None:
         _trace(made, report, choices, trace)

@@ -27,7 +27,7 @@ from ..delivery.model import model
 from ..delivery.profiles import profile as profile_named
 from ..errors import ArgumentError
 from ..fabric.sim import Job, Program, name_of
-from ..fabric.sim.fabric import JobExit
+from ..fabric.sim.world import JobExit
 from ..launch import TIMED_OUT, check_job
 from ..memory import OURS
 from .once import once, waiting

@@ -15,8 +15,8 @@ from ..delivery.model import Model
 from ..delivery.profiles import Profile
 from ..errors import ArgumentError, ShmemTimeout
 from ..fabric.sim import Job, Program, name_of
-from ..fabric.sim.fabric import JobExit
 from ..fabric.sim.words import waiting as in_words
+from ..fabric.sim.world import JobExit
 from .executions import Possible, run
 from .exploration import prepare
 from .strategies.random import drawn

@@ -138,7 +138,7 @@ class Explorer:
         if wanted is None:
             return self._told(name, explore(program, n_pes, *more, **options), new=True)
         bound = inspect.signature(explore).bind(program, n_pes, *more, **options).arguments
-        same = {key: bound[key] for key in ("profile", "args", "max_polls", "leaks") if key in bound}
+        same = {key: bound[key] for key in ("profile", "args", "max_polls", "leaks", "races") if key in bound}
         return self._told(name, replay(program, token_of(wanted), n_pes, **same), new=False)
 
     def _told(self, name: str, report: Report, new: bool) -> Report:

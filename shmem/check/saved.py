@@ -34,7 +34,8 @@ def save(report: Report, failure: Failure, out: str | os.PathLike[str] | None = 
     Raises ArgumentError if the folder can't be written to.
     """
     folder = Path(out if out is not None else config.read(warn=False).out) / "failures"
-    path = folder / f"{digest(report.program, failure.kind, failure.who, failure.token)}.json"
+    more = [failure.text] if failure.kind == "race" else []  # one execution may have several
+    path = folder / f"{digest(report.program, failure.kind, failure.who, failure.token, *more)}.json"
     what = {
         "schema": SCHEMA, "program": report.program, "n_pes": report.n_pes, "profile": report.profile,
         "strategy": report.strategy, "seed": report.seed, "kind": failure.kind, "pe": failure.pe, "text": failure.text,

@@ -38,7 +38,8 @@ def tell(program: Program, failure: Failure) -> None:
     job, _ = follow(program, failure.choices, watch=watch, to_failure=True)
     rows += _last(job)
     end = job.end()
-    failure.text, failure.error = end.text, end.error
+    if failure.kind != "race":
+        failure.text, failure.error = end.text, end.error
     failure.story = "\n".join([_columns(program.n, rows), *_missing(job), *_blocks(job)])
     job.close()
 

@@ -153,7 +153,7 @@ def _placing(machine: Machine, request: Request, unit: int) -> tuple[Touch, ...]
         assert request.update is not None
         return (_write(machine, there, updated(request.data, request.update), request.call),)
     if request.kind is Kind.READ or (request.update is not None and request.update.op == "fetch"):
-        return (Touch(there, False),)
+        return (Touch(there, False, marks=machine.watched),)
     if request.update is not None:
         return (Touch(there, True, old=machine.memory.read(there)),)
     at = request.at.lo

@@ -41,6 +41,7 @@ class Machine:
     """Memory and what is in flight, under a profile."""
 
     tags: Tags | None = None  # who wrote the bytes, where somebody may ask
+    watched = False  # a fetching atomic sees who made the value: races are judged
 
     def __init__(self, profile: Profile, memory: Memory) -> None:
         if (profile.repeat or profile.lost_ack) and profile.program_order:

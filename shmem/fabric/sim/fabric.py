@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ... import bootstrap, runtime
+from ...check.races.events import Kind as Seen
 from ...delivery.facts import Touch, Undone, acquires, completed, could_acquire, fenced, reached, stores, without
 from ...delivery.requests import Event, Kind, Place, Stage
 from ...delivery.tables import EFFECTS
@@ -37,45 +37,6 @@ KINDS = tuple(Kind)
 STORES = -1  # stands for the queue of a PE's own stores
 
 
-class SimWorld(bootstrap.World):
-    """The PEs of a job on `sim`, as one of them sees them."""
-
-    def __init__(self, job: Job, pe: int) -> None:
-        super().__init__(pe, job.program.n, hosts=["sim"] * job.program.n)
-        self.job = job
-
-    def check(self, settings: Any) -> None:
-        """A program is taken to mean this fabric, whatever it says."""
-
-    def fabric(self, settings: Any, asked: int, given: bool) -> tuple[SimFabric, int]:
-        """A fabric for this PE, and the size of its heap."""
-        return SimFabric(self.job, self.me), -(-asked // bootstrap.PAGE) * bootstrap.PAGE
-
-    def agree(self, what: dict[str, object]) -> None:
-        """Compares with what the PEs that have come gave."""
-        self.job.starts[self.me] = what
-        bootstrap.check_agreed(self.me, list(self.job.starts.values()))
-
-    def tell_leaks(self, text: str) -> None:
-        """Kept for whoever looks."""
-        if text:
-            self.job.leaks.append(text)
-
-    def abort(self, code: int) -> None:
-        """Ends the job, all its PEs."""
-        raise JobExit(code)
-
-
-class JobExit(BaseException):
-    """`global_exit` on `sim`."""
-
-
-def begin(job: Job, pe: int) -> None:
-    """Makes the running task the PE of that number."""
-    runtime.here().world = SimWorld(job, pe)
-    runtime.here().settings = job.program.settings
-
-
 class SimFabric:
     """One PE's way to the delivery machine of its job."""
 
@@ -88,7 +49,7 @@ class SimFabric:
         unit = self.profile.unit
         self.caps = Caps(
             whole=unit, in_order=self.profile.program_order, wakes=True, clock="virtual", peer_stores=lambda pe: True,
-            tags=job.tags is not None,
+            tags=job.tags is not None, locks=None if job.observed is None else job.observed.lock,
         )  # fmt: skip
         self.inner = CONTEXTS + 1
         self.meet_bytes = 1 << 11
@@ -163,13 +124,17 @@ class SimFabric:
         """A load of several places in one step. take: looks at who wrote them, and returns what it has seen."""
         if plain:
             places = [self.machine.plain(self.me, place) for place in places]
-        touches = tuple(Touch(place, False, marks=take is not None) for place in places)
+        observed = self.job.observed
+        marks = take is not None or (observed is not None and not plain)
+        touches = tuple(Touch(place, False, marks=marks) for place in places)
 
         def look() -> list[object]:
             found: list[object] = [self.machine.look(self.me, place) for place in places]
             return found if take is None else [*found, *map(take, places)]
 
         found: list[bytes] = self.do(Step(what, look, touches=lambda: touches))[: len(places)]
+        if observed is not None:
+            observed.looked(places, what)
         self.looked(list(zip(places, found, strict=True)))
         return found
 
@@ -217,6 +182,7 @@ class SimFabric:
         call, machine, me = call or self.calls.store(what), self.machine, self.me
         if self.profile.stores != "coherent":
             self.take_turn(STORES, what)
+            self._stored(place, what)
             machine.store(me, place, data, call)  # its placement is what others see
             return
         assert isinstance(place.space, int)
@@ -235,6 +201,11 @@ class SimFabric:
         if before:
             step.ready, step.needs = ready, needs
         self.do(step)
+        self._stored(place, what)
+
+    def _stored(self, place: Place, what: str) -> None:
+        if self.job.observed is not None:
+            self.job.observed.access(Seen.STORE, place, "" if what == "store" else what)
 
     def take_turn(self, q: Hashable, what: str) -> None:
         """Where several tasks of a PE use a queue, the order of what they post and complete on it can be seen."""
@@ -277,6 +248,12 @@ class SimFabric:
     ) -> tuple[Status, int]:
         """Interprets the records one by one."""
         self.job.check_caller()
+        observed = self.job.observed
+        if q == self.inner and observed is not None and observed.enters():
+            try:
+                return self.submit(q, ops, start, timeout_s, reached)
+            finally:
+                observed.leaves()
         for i in range(start, len(ops)):
             if reached is not None:
                 reached[0] = i
@@ -315,6 +292,8 @@ class SimFabric:
         """An order between requests: nobody can see it by itself."""
         self.job.check_caller()
         self.take_turn(q, "fence")
+        if self.job.observed is not None:
+            self.job.observed.fence(q)
         self.machine.fence(self.me, self.post_name(q), q == 0)
         if self.job.clock is not None and self.job.clock.network.fence_waits:
             self.settle(q, Stage.ANSWERED, kinds=EFFECTS, what="fence")
@@ -331,10 +310,14 @@ class SimFabric:
         """Waits for the deliveries that the level tells of."""
         self.job.check_caller()
         stage = (Stage.SOURCE, Stage.ANSWERED, Stage.ANSWERED)[level]
+        if self.job.observed is not None:
+            self.heap.follow()
         targets = [None] if pes is None else sorted(set(pes))
         kinds = (Kind.READ, Kind.ATOMIC) if level is Level.RESULT else KINDS
         for target in targets:
             self.settle(q, stage, target, kinds, f"{level.name.lower()} completion of context {q}")
+        if self.job.observed is not None and (pes is not None or not self.profile.engine_scoped):
+            self.job.observed.quiet(q, level, pes)
         if level is Level.VISIBLE:
             if q == 0 and self._engine is not None:
                 self._engine.settle(pes)
@@ -389,7 +372,7 @@ class SimFabric:
             held = self.test(any_of)
             return (Status.OK, int(held.argmax())) if held.any() else (Status.TIMEOUT, -1)
         words = words_of(self.me, any_of)
-        touches = tuple(Touch(place, False) for place, _ in words)
+        touches = tuple(Touch(place, False, marks=self.job.observed is not None) for place, _ in words)
 
         def first(undone: Undone) -> int:
             for i, (place, holds) in enumerate(words):
@@ -403,6 +386,7 @@ class SimFabric:
         step = Step("wait", lambda: first([]), lambda: could([]), lambda: touches, could=could, takes=True)
         which = self.do(step)
         place = words[which][0]
+        self.saw([place])
         self._polls.note("", [(place, self.machine.look(self.me, place))])
         self.acquire()
         return Status.OK, which
@@ -413,8 +397,15 @@ class SimFabric:
         found = self.look([place for place, _ in words], "test", plain=False)
         held = np.array([holds(data) for (_, holds), data in zip(words, found, strict=True)], np.bool_)
         if held.any():
+            self.saw([place for (place, _), holds in zip(words, held, strict=True) if holds])
             self.acquire()
         return held
+
+    def saw(self, places: Sequence[Place], kind: Seen = Seen.WAIT) -> None:
+        """Tells a race detector of words that the task has waited for."""
+        if self.job.observed is not None:
+            for place in places:
+                self.job.observed.waited(place, kind)
 
     def _meeting(self, members: Members) -> Meeting:
         return self.job.meetings[members.slot, members.pes[0]]

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ...delivery.facts import Touch, Undone
+from ...delivery.profiles import Profile
 from ...delivery.requests import Place
 from ...delivery.tags import Message, told, written
 from ...errors import AcceptError
@@ -46,8 +47,18 @@ def poll(fabric: SimFabric, op: Fields, timeout_s: float) -> Status:
         return Status.TIMEOUT
     if fabric.job.tags is not None:
         reader.check()
+    if fabric.job.observed is not None and placed_whole(layout, fabric.profile):
+        fabric.job.observed.taken(Place(fabric.me, op.src, op.src + layout.span(op.n)))
     fabric.heap.write(op.dst, found)
     return Status.OK
+
+
+def placed_whole(layout: Layout, profile: Profile) -> bool:
+    """Whether who accepts a line may rely on its bytes, by what a profile promises: cells that carry their flags are
+    placed in one step; or else lines are, or their cells in the order of addresses."""
+    if layout.reader is Reader.SAME_LOAD:
+        return profile.unit >= CELL
+    return profile.unit >= layout.line or (profile.units == "ascending" and layout.reader is not Reader.SINGLE_PASS)
 
 
 class _Reader:

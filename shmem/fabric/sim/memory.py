@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from ...check.races.events import Kind as Seen
 from ...delivery.facts import Touch
 from ...delivery.requests import Key, Place, Request, Stage
 from ...delivery.tags import Call
@@ -137,13 +138,19 @@ class SimHeap:
     def read(self, address: int, nbytes: int) -> bytes:
         """The bytes at any address: symmetric ones by a step."""
         place = self.find(address, nbytes)
-        return ctypes.string_at(address, nbytes) if place is None else self._fabric.load(place, "load")
+        if place is not None:
+            return self._fabric.load(place, "load")
+        if self._fabric.job.observed is not None:
+            self._fabric.job.observed.private(Seen.LOAD, address, nbytes)
+        return ctypes.string_at(address, nbytes)
 
     def write(self, address: int, data: bytes, call: Call | None = None) -> None:
         """Changes the bytes at any address: symmetric ones by a step. call: whose result they are."""
         place = self.find(address, len(data))
         if place is None:
             ctypes.memmove(address, data, len(data))
+            if self._fabric.job.observed is not None:
+                self._fabric.job.observed.private(Seen.STORE, address, len(data))
             return
         if call is not None:
             call.places.append(place)
@@ -231,6 +238,16 @@ class SimHeap:
         for late in over:
             self._release(late)
 
+    def _observe(self) -> None:
+        """Tells a race detector of sources and results that the program has changed."""
+        observed = self._fabric.job.observed
+        assert observed is not None
+        observed.follow()
+        for late in self._results:
+            if late.key is not None and not isinstance(late.place.space, int):
+                now = ctypes.string_at(late.address, late.place.hi - late.place.lo)
+                observed.touched(late.key, late.address, now, bytes([POISON]) * len(now))
+
     def _to_be_read(self, late: Late) -> bool:
         request = None if late.key is None else self._fabric.machine.flight.get(late.key)
         return request is not None and not request.read  # what failed is not in flight: its source may be gone
@@ -239,6 +256,8 @@ class SimHeap:
         """Sources that the program has changed since it last did anything: from here on requests may read them so."""
         if self._raw:
             self._check_raw()
+        if self._fabric.job.observed is not None:
+            self._observe()
         if not self._sources:
             return
         machine = self._fabric.machine

@@ -35,6 +35,8 @@ class SimEngine(SimReceives):
     def __init__(self, fabric: SimFabric) -> None:
         super().__init__(fabric)
         self.profile = fabric.profile
+        if fabric.job.observed is not None:
+            fabric.job.observed.queue_pairs = True
 
     def end(self) -> None:
         """`finalize`: what was made here means nothing to whoever starts again."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ...check.races.events import Kind as Seen
 from ...delivery.atomics import updated
 from ...delivery.requests import Kind, Place, Request, Stage, Update, units_of
 from ...enums import SIGNAL
@@ -50,6 +51,9 @@ def run_record(fabric: SimFabric, q: int, row: tuple[int, ...], timeout_s: float
     fields = Fields(*row)
     fabric.heap.follow()
     fabric.calls.begin()
+    if fabric.job.observed is not None:
+        fabric.job.observed.word = fields.aux if fields.op == Op.AMO else 0
+        fabric.job.observed.lines = fields.op == Op.PUT_LINES
     return _RUN[fields.op](fabric, q, fields, timeout_s) or Status.OK
 
 
@@ -74,12 +78,15 @@ def post(
     fabric.take_turn(q, "post")
     key = fabric.machine.name(fabric.me)
     nbytes = at[1] - at[0]
+    ends = [None if address is None else (address, nbytes) for address in (source, result)]
     if source is not None:
         more["source"] = fabric.heap.source(key, source, nbytes)
     if result is not None:
         more["result"] = fabric.heap.result(key, result, nbytes)
     request = Request(key, kind, fabric.post_name(q), pe, Place(pe, *at), (), **more)
     fabric.calls.sign(request, _CALLED[kind])
+    if fabric.job.observed is not None:
+        fabric.job.observed.posted(request, q, _CALLED[kind], *ends)
     fabric.machine.post(request)
     if not request.keep:  # what waits for its answer is over when the call returns
         fabric.count(q)
@@ -157,6 +164,8 @@ def _take(fabric: SimFabric, request: Request, address: int, what: str) -> None:
     """Waits for the answer of a blocking request, and stores it. What changes nothing there is a look: a loop may wait
     by it."""
     _until(fabric, request, Stage.ANSWERED, what)
+    if fabric.job.observed is not None:
+        fabric.job.observed.answered(request)
     data = fabric.machine.answers.pop(request.key)
     fabric.job.tell(data)
     fabric.heap.write(address, data, request.call)
@@ -184,6 +193,7 @@ def _amo(fabric: SimFabric, q: int, op: Fields, timeout_s: float) -> None:
     at = op.dst, op.dst + op.width
     if which is Amo.FETCH and op.pe == fabric.me and not nbi:
         fabric.heap.write(op.src, fabric.load(Place(fabric.me, *at), "fetch", plain=False))
+        fabric.saw([Place(fabric.me, *at)], Seen.FETCH)
         fabric.acquire()
         return
     update = Update(_AMO[which], op.value & mask, op.cond & mask, op.width)

@@ -37,6 +37,7 @@ from .words import waiting
 if TYPE_CHECKING:
     from ...config import Settings
     from ...delivery.model import Model
+    from .observed import Observed
 
 TaskKey = int | tuple[int, int]  # a PE, or one of its workers
 
@@ -113,6 +114,7 @@ class Program:
     clock: Model | None = None  # what comes next is what is due first
     ties: int | None = None  # draws what of equal times comes first
     leaks: bool = False  # symmetric memory that is not freed at the end is a failure
+    races: str = ""  # how they are judged, "" for not at all
 
 
 @dataclass
@@ -225,6 +227,12 @@ class Job:
         self.last: TaskKey | None = None  # who went on last
         self._given: list[object] = []
         self._state: tuple[list[TaskKey], list[tuple[Task, Step]]] | None = None  # of its tasks, if that was asked
+        self.observed: Observed | None = None  # what a race detector is told
+        if program.races:
+            from .observed import Observed
+
+            self.observed = Observed(self)
+            self.machine.watched = True
         self._hub = getcurrent()
         self._over = False
         self._stray: StateError | None = None
@@ -235,9 +243,9 @@ class Job:
 
     def _whole(self, pe: int) -> Any:
         """The life of a PE: its program, and the end of shmem if the program leaves that to us."""
-        from . import fabric
+        from . import world
 
-        fabric.begin(self, pe)
+        world.begin(self, pe)
         try:
             result = kept(self.program.body(pe))
         except SystemExit as error:
@@ -344,6 +352,8 @@ class Job:
 
     def give(self, thing: object) -> None:
         """Notes what the running task has made possible."""
+        if self.observed is not None:
+            self.observed.gave(thing)
         if self.clock is None:
             self._given.append(thing)
         elif self.running is not None:
@@ -415,7 +425,10 @@ class Job:
         if isinstance(move, Event):
             if not self.machine.pends(move):
                 raise self._gone(move)
-            return self.machine.fire(move)
+            given = self.machine.fire(move)
+            if self.observed is not None:
+                self.observed.landed(move)
+            return given
         task = self.tasks.get(move)
         if task is None or (step := task.step) is None:
             raise self._gone(move)
@@ -439,6 +452,8 @@ class Job:
             self._resume(task, error=error)
         else:
             task.told = hash((task.told, frozen(value)))
+            if self.observed is not None:
+                self.observed.goes_on(task.key, step.needs())
             self._resume(task, value)
 
     def _gone(self, move: Move) -> NondeterministicProgram:

@@ -1,0 +1,290 @@
+"""What a run on `sim` tells the race detector: a stream of events (`check.races.events`), kept in memory.
+
+A job has one of these only where races are judged. It is told of calls as a program makes them: of a collective call,
+whose records run on a queue of their own, only what it does to the own arrays; of a lock, that it is held or let go;
+nothing of queue pairs. Private memory is not watched: sources and results of operations that are not complete are
+compared with what they should be whenever their PE calls, and a change counts as a store of that line.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ...check.races.events import (
+    Access,
+    Acquire,
+    Answered,
+    Fence,
+    Kind,
+    Landed,
+    Level,
+    LinesTaken,
+    Operation,
+    Quiet,
+    Release,
+    Span,
+    Task,
+    Waited,
+)
+from ...check.races.events import Event as Told
+from ...delivery.requests import Act, Event, Key, Place, Request
+from ...delivery.requests import Kind as Made
+from ...enums import CTX
+from ...memory import caller
+from ...records import Kind as Word
+from ...runtime import here
+from ...slots import SHARED
+
+if TYPE_CHECKING:
+    from .tasks import Job
+
+_LOOKS = {"test": Kind.WAIT, "fetch": Kind.FETCH, "load of a cell": Kind.POLL_LINE}
+_KINDS = {Made.WRITE: Kind.PUT, Made.READ: Kind.GET, Made.ATOMIC: Kind.UPDATE}
+
+
+@dataclass
+class _Source:
+    """Private memory that an operation may still read."""
+
+    task: Task
+    ctx: int
+    target: int
+    address: int
+    data: bytes
+
+
+class Observed:
+    """The events of one run so far."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self.events: list[Told] = []
+        self.queue_pairs = False  # some were used
+        self.word = 0  # the type of the word of the record that runs: its number and 1
+        self.lines = False  # that record puts lines
+        self._inside: set[Task] = set()  # tasks in a collective call
+        self._known: set[Key] = set()  # requests that were told
+        self._released: set[Hashable] = set()
+        self._sources: dict[int, list[_Source]] = {}  # by PE
+        self._touched: set[Key] = set()  # results that the program has written to
+
+    @property
+    def task(self) -> Task:
+        """The task that runs."""
+        assert self._job.running is not None
+        return self._job.running.key
+
+    # ---- collective calls and locks ----
+
+    def enters(self) -> bool:
+        """The running task begins a collective call; False if it is in one."""
+        if self.task in self._inside:
+            return False
+        self._inside.add(self.task)
+        return True
+
+    def leaves(self) -> None:
+        """It has ended it."""
+        self._inside.discard(self.task)
+
+    def _hidden(self, place: Place | None = None) -> bool:
+        """Whether the program did not do this: it belongs to a collective call, or to the words of a lock."""
+        if self._job.running is None or self.task in self._inside:
+            return True
+        return place is not None and self._is_lock(place)
+
+    @staticmethod
+    def _is_lock(place: Place) -> bool:
+        pe = here().current
+        return pe is not None and place.lo & ~7 in pe.locks
+
+    def lock(self, offset: int, held: bool) -> None:
+        """The running task has a lock, or is about to let it go."""
+        if held:
+            self.events.append(Acquire(self.task, (("lock", offset),)))
+        else:
+            self.events.append(Release(self.task, ("lock", offset)))
+
+    # ---- accesses ----
+
+    def access(self, kind: Kind, place: Place, what: str = "") -> None:
+        """The running task reads or writes memory."""
+        own = place.space == self._own
+        if place.lo < place.hi and (not self._hidden(place) or (own and not self._is_lock(place) and self._inner)):
+            self.events.append(Access(self.task, caller(), kind, Span(*place), what))
+
+    @property
+    def _inner(self) -> bool:
+        return self._job.running is not None and self.task in self._inside
+
+    @property
+    def _own(self) -> int | None:
+        return None if self._job.running is None else self._job.running.pe
+
+    def looked(self, places: Iterable[Place], what: str) -> None:
+        """A load of some places."""
+        for place in places:
+            space = place.space[1] if isinstance(place.space, tuple) and place.space[0] == "view" else place.space
+            if what != "accept":
+                kind = _LOOKS.get(what, Kind.LOAD)
+                self.access(kind, Place(space, place.lo, place.hi), "" if kind is Kind.LOAD else kind.value)
+
+    def private(self, kind: Kind, address: int, nbytes: int) -> None:
+        """A call reads or writes private memory of the program."""
+        if nbytes and not self._hidden():
+            self.events.append(Access(self.task, caller(), kind, self._private(address, nbytes)))
+
+    def _private(self, address: int, nbytes: int) -> Span:
+        return Span(("private", self._own), address, address + nbytes)
+
+    # ---- operations ----
+
+    def posted(
+        self, request: Request, q: int, name: str, source: tuple[int, int] | None, result: tuple[int, int] | None
+    ) -> None:
+        """A request is posted. source, result: address and bytes of what it reads or writes late."""
+        if self._inner and result is not None and (place := self._place(*result)) is not None:
+            self.access(Kind.STORE, place)
+        if self._hidden(request.at):
+            return
+        kind, update = _KINDS[request.kind], request.update
+        if request.kind is Made.WRITE and self.lines:
+            kind, name = Kind.PUT_LINE, "put_lines"
+        if update is not None:
+            kind, name = Kind.FETCH if update.op == "fetch" else Kind.UPDATE, f"atomic {update.op}"
+        late, group = source is not None or result is not None, request.put or request.key
+        made = Operation(
+            self.task, caller(), request.key, kind, name, q, request.target, Span(*request.at),
+            self._span(source), self._span(result), late, request.keep, self._type() if update else "",
+            self._domain(q), None, group,
+        )  # fmt: skip
+        self._known.add(request.key)
+        self.events.append(made)
+        if request.word is not None and request.word_update is not None:
+            self.events.append(made._replace(
+                id=(request.key, "word"), kind=Kind.UPDATE, what=f"signal {request.word_update.op}",
+                at=Span(*request.word), source=None, result=None, type=Word.U64.name, carries=group, group=None,
+            ))  # fmt: skip
+        if source is not None and self._place(*source) is None:
+            kept = _Source(self.task, q, request.target, source[0], ctypes.string_at(*source))
+            self._sources.setdefault(request.pe, []).append(kept)
+
+    def _place(self, address: int, nbytes: int) -> Place | None:
+        return self._job.heaps[self._own].find(address, nbytes)  # type: ignore[index, no-any-return]
+
+    def _span(self, memory: tuple[int, int] | None) -> Span | None:
+        if memory is None or not memory[1]:
+            return None
+        place = self._place(*memory)
+        return self._private(*memory) if place is None else Span(*place)
+
+    def _type(self) -> str:
+        return Word(self.word - 1).name if self.word else ""
+
+    @staticmethod
+    def _context(q: int) -> tuple[str, bool]:
+        """The atomicity domain of a context, and whether fences on it cover own stores."""
+        pe = here().current
+        for made in pe.contexts if pe is not None and q else ():
+            if made.q == q:
+                domain = "TEAM_SHARED" if made.team._made.slot == SHARED else "TEAM_WORLD"
+                return domain, CTX.NOSTORE not in made.options
+        return "TEAM_WORLD", True
+
+    def _domain(self, q: int) -> str:
+        return self._context(q)[0]
+
+    def landed(self, event: Event) -> None:
+        """A delivery has happened."""
+        if event.key not in self._known or event.act not in (Act.PLACE, Act.WORD):
+            return
+        request = self._job.machine.known[event.key]
+        if event.act is Act.WORD:
+            assert request.word is not None
+            assert request.word_update is not None
+            self.events.append(Landed((event.key, "word"), Span(*request.word), request.word_update.op == "set"))
+        elif request.kind is not Made.READ:
+            lo, hi = request.units[event.unit]
+            update = request.update
+            self.events.append(Landed(event.key, Span(request.at.space, lo, hi), update is None or update.op == "set"))
+
+    def answered(self, request: Request) -> None:
+        """A blocking fetching atomic is back."""
+        if request.key in self._known and request.kind is Made.ATOMIC:
+            self.events.append(Answered(self.task, request.key))
+
+    # ---- what orders ----
+
+    def waited(self, place: Place, kind: Kind = Kind.WAIT) -> None:
+        """The running task has seen what it waited for."""
+        if not self._hidden(place):
+            what = self._type() if kind is Kind.FETCH else ""
+            self.events.append(Waited(self.task, caller(), Span(*place), kind, what))
+
+    def taken(self, place: Place) -> None:
+        """Lines were accepted."""
+        self.events.append(LinesTaken(self.task, Span(*place)))
+
+    def fence(self, q: int) -> None:
+        """A fence."""
+        if not self._hidden():
+            self.events.append(Fence(self.task, q, self._context(q)[1]))
+
+    def quiet(self, q: int, level: int, pes: Iterable[int] | None) -> None:
+        """A completion."""
+        if self._hidden():
+            return
+        for target in [None] if pes is None else pes:
+            self.events.append(Quiet(self.task, q, target, Level(level)))
+            if level != Level.RESULT and self._own in self._sources:
+                self._sources[self._own] = [
+                    each for each in self._sources[self._own]
+                    if each.ctx != q or (target is not None and each.target != target)
+                ]  # fmt: skip
+
+    def gave(self, token: object) -> None:
+        """The running task has made something possible."""
+        if not self._hidden():
+            assert isinstance(token, Hashable)
+            self._released.add(token)
+            meeting = isinstance(token, tuple) and token[0] == "arrived"
+            self.events.append(Release(self.task, token, meeting))
+
+    def goes_on(self, task: Task, needs: Iterable[object]) -> None:
+        """A step of a task was possible for these reasons."""
+        if tokens := tuple([each for each in needs if each in self._released]):
+            self.events.append(Acquire(task, tokens))
+
+    # ---- private memory ----
+
+    def follow(self) -> None:
+        """Compares the private memory of pending operations of the running task's PE."""
+        own = self._own
+        if own is None:
+            return
+        for each in self._sources.get(own, ()):
+            now = ctypes.string_at(each.address, len(each.data))
+            if now != each.data:
+                lo, hi = _differing(each.data, now)
+                each.data = now
+                self._changed(each.address + lo, hi - lo)
+
+    def touched(self, key: Key, address: int, now: bytes, expected: bytes) -> None:
+        """What a result is to be written to: the program must not, before it is complete."""
+        if now != expected and key not in self._touched:
+            self._touched.add(key)
+            lo, hi = _differing(expected, now)
+            self._changed(address + lo, hi - lo)
+
+    def _changed(self, address: int, nbytes: int) -> None:
+        what = "store before this line"
+        self.events.append(Access(self.task, caller(), Kind.STORE, self._private(address, nbytes), what))
+
+
+def _differing(one: bytes, other: bytes) -> tuple[int, int]:
+    """From the first to behind the last byte that differs."""
+    at = [i for i, (a, b) in enumerate(zip(one, other, strict=True)) if a != b]
+    return at[0], at[-1] + 1
