@@ -86,7 +86,7 @@ class Judge:
             if span is not None:
                 self._made(self._part(event, span, kind, over if event.late else "step", clock))
         over = "step" if event.answered else "result" if event.kind is Kind.GET else "effect"
-        before = clock.fenced(event.ctx, event.target)
+        before = clock if event.kind is Kind.GET else clock.fenced(event.ctx, event.target)
         if event.carries is not None:
             before = before._replace(seen=before.seen | self._groups.get(event.carries, frozenset()))
         if event.group is not None:

@@ -86,7 +86,8 @@ class Reasons:
     def _apart(self, first: Made, second: Made) -> str:
         if self._polled.get(second.task, {}).get(first.task, 0) >= first.point:
             return POLLED
-        return f"no synchronization between {_name(first.task)} and {_name(second.task)}"
+        one, other = sorted((_name(first.task), _name(second.task)))
+        return f"no synchronization between {one} and {other}"
 
     @staticmethod
     def _incomplete(first: Made, second: Made, fenced: bool) -> str:

@@ -1,0 +1,225 @@
+"""Race programs, second part: what orders two PEs, what does not, and where that is disputed. See `race_programs`."""
+
+from __future__ import annotations
+
+from .race_programs import case
+
+# ---- the same origin ----
+
+SAME = "One PE to the same word"
+case(SAME, "two puts: fence", "0: *put(x, b, 1); *put(x, b, 1)",
+     "0: put(x, b, 1); fence(); put(x, b, 1)", "no fence or quiet between")  # fmt: skip
+case(SAME, "two puts: quiet", "0: *put_nbi(x, b, 1); *put_nbi(x, b, 1)",
+     "0: put_nbi(x, b, 1); quiet(); put_nbi(x, b, 1)", "no fence or quiet between")  # fmt: skip
+case(SAME, "two puts on a context: its own quiet",
+     "0: *put(x, b, 1, ctx=c); quiet(); *put(x, b, 1, ctx=c)",
+     "0: put(x, b, 1, ctx=c); quiet(c); put(x, b, 1, ctx=c)", "different context: the quiet")  # fmt: skip
+case(SAME, "two puts on a context: its own fence",
+     "0: *put(x, b, 1, ctx=c); fence(); *put(x, b, 1, ctx=c)",
+     "0: put(x, b, 1, ctx=c); fence(c); put(x, b, 1, ctx=c)", "different context: the fence")  # fmt: skip
+case(SAME, "a fence orders within a context, a quiet between two",
+     "0: *put(x, b, 1, ctx=c); fence(c); *put(x, b, 1, ctx=d)",
+     "0: put(x, b, 1, ctx=c); quiet(c); put(x, b, 1, ctx=d)", "no quiet between")  # fmt: skip
+case(SAME, "two atomics", None, "0: atomic_add(x, 1, 1); atomic_set(x, 1, 1)")
+case(SAME, "put, then get", "0: *put(x, b, 1); *get(a, x, 1)",
+     "0: put(x, b, 1); quiet(); get(a, x, 1)", "no quiet between")  # fmt: skip
+case(SAME, "put, fence, get", "0: *put(x, b, 1); fence(); *get(a, x, 1)",
+     "0: put(x, b, 1); quiet(); get(a, x, 1)", "a fence orders no gets")  # fmt: skip
+case(SAME, "get_nbi, fence, put", "0: *get_nbi(a, x, 1); fence(); *put(x, b, 1)",
+     "0: get_nbi(a, x, 1); quiet(); put(x, b, 1)", "fence does not cover gets")  # fmt: skip
+case(SAME, "a blocking get is over", "0: *get_nbi(a, x, 1); *put(x, b, 1)",
+     "0: get(a, x, 1); put(x, b, 1)", "no quiet between")  # fmt: skip
+case(SAME, "put and atomic", "0: *put(x, b, 1); *atomic_add(x, 1, 1)",
+     "0: put(x, b, 1); fence(); atomic_add(x, 1, 1)", "no fence or quiet between")  # fmt: skip
+case(SAME, "the quiet of another PE", "0: *put(x, b, 1); pe_quiet(2); *put(x, b, 1)",
+     "0: put(x, b, 1); pe_quiet(1); put(x, b, 1)", "of another PE", pes=3)  # fmt: skip
+case(SAME, "ctx_destroy completes", "0: *put(x, b, 1, ctx=c); *put(x, b, 1)",
+     "0: put(x, b, 1, ctx=c); c.destroy(); put(x, b, 1)", "no quiet between")  # fmt: skip
+case(SAME, "a put to oneself, and a load", "0: *put(x, b, 0); *int(x[0])",
+     "0: put(x, b, 0); quiet(); int(x[0])", "no quiet between")  # fmt: skip
+
+# ---- atomics of different kinds ----
+
+MIXED = "Atomics that do not exclude each other"
+case(MIXED, "signed and unsigned, one origin", "0: *atomic_add(x, 1, 1); *atomic_add(x.view(np.int64), 1, 1)",
+     "0: atomic_add(x, 1, 1); fence(); atomic_add(x.view(np.int64), 1, 1)", "different types (U64, I64)")  # fmt: skip
+case(MIXED, "four and eight bytes", "0: *atomic_add(x, 1, 2) / 1: *atomic_add(x.view(np.uint32)[:1], 1, 2)",
+     "0: atomic_add(x, 1, 2) / 1: atomic_add(x, 1, 2)", "different types")  # fmt: skip
+case(MIXED, "a fetch of another type", "0: *atomic_add(x, 1, 2) / 1: *atomic_fetch(x.view(np.int64), 2)",
+     "0: atomic_add(x, 1, 2) / 1: atomic_fetch(x, 2)", "different types")  # fmt: skip
+case(MIXED, "a signal and an atomic of another type",
+     "0: *signal_add(x, 1, 2) / 1: *atomic_add(x.view(np.int64), 1, 2)",
+     "0: signal_add(x, 1, 2) / 1: atomic_add(x, 1, 2)", "different types")  # fmt: skip
+case(MIXED, "domains of TEAM_WORLD and TEAM_SHARED",
+     "0: *atomic_add(x, 1, 2) / 1: *atomic_add(x, 1, 2, ctx=shared)",
+     "0: atomic_add(x, 1, 2) / 1: atomic_add(x, 1, 2, ctx=c)", "different domains")  # fmt: skip
+
+# ---- edges ----
+
+EDGE = "What orders two PEs"
+case(EDGE, "quiet and sync", "0: *put(x, b, 1); sync_all() / 1: sync_all(); *int(x[0])",
+     "0: put(x, b, 1); quiet(); sync_all() / 1: sync_all(); int(x[0])",
+     "no fence or quiet between")  # fmt: skip
+case(EDGE, "barrier", "0: *put(x, b, 1) / 1: *int(x[0])",
+     "0: put(x, b, 1); barrier_all() / 1: barrier_all(); int(x[0])", "no synchronization")  # fmt: skip
+case(EDGE, "barrier completes the default context only",
+     "0: *put(x, b, 1, ctx=c); barrier_all() / 1: barrier_all(); *int(x[0])",
+     "0: put(x, b, 1, ctx=c); quiet(c); barrier_all() / 1: barrier_all(); int(x[0])",
+     "different context")  # fmt: skip
+case(EDGE, "sync of a team with both",
+     "0: *put(x, b, 2); quiet(); sync(pair) / 1: sync(pair) / 2: *int(x[0])",
+     "0: put(x, b, 2); quiet(); sync(three) / 1: sync(three) / 2: sync(three); int(x[0])",
+     "no synchronization between PE 0 and PE 2")  # fmt: skip
+case(EDGE, "put, fence, atomic_set, wait_until",
+     "0: *put(x, b, 1); atomic_set(y, 1, 1) / 1: wait_until(y, '==', 1); *int(x[0])",
+     "0: put(x, b, 1); fence(); atomic_set(y, 1, 1) / 1: wait_until(y, '==', 1); int(x[0])",
+     "no fence or quiet between")  # fmt: skip
+case(EDGE, "a fence is of one context",
+     "0: *put(x, b, 1, ctx=c); fence(); atomic_set(y, 1, 1) / 1: wait_until(y, '==', 1); *int(x[0])",
+     "0: put(x, b, 1, ctx=c); fence(c); atomic_set(y, 1, 1, ctx=c) / 1: wait_until(y, '==', 1); int(x[0])",
+     "different context")  # fmt: skip
+case(EDGE, "a fence orders what goes to one PE",
+     "0: *put(x, b, 2); fence(); atomic_set(y, 1, 1) / 1: wait_until(y, '==', 1); *get(a, x, 2)",
+     "0: put(x, b, 2); quiet(); atomic_set(y, 1, 1) / 1: wait_until(y, '==', 1); get(a, x, 2)",
+     "a fence orders only what goes to the same PE")  # fmt: skip
+_SIGNAL = "0: put_signal(x, b, 1, s, 1, SET) / 1: "
+case(EDGE, "put_signal and signal_wait_until: its payload", "0: *put(x, b, 1); signal_set(s, 1, 1) / "
+     "1: signal_wait_until(s, '==', 1); *int(x[0])", _SIGNAL + "signal_wait_until(s, '==', 1); int(x[0])",
+     "no fence or quiet between")  # fmt: skip
+case(EDGE, "put_signal and wait_until", None, _SIGNAL + "wait_until(s, '==', 1); int(x[0])")
+case(EDGE, "put_signal and signal_fetch", _SIGNAL.replace("put", "*put", 1) + "signal_fetch(s); *int(x[0])",
+     {0: ["put_signal(x, b, 1, s, 1, SET)"],
+      1: ["while not signal_fetch(s):", "    spin()", "int(x[0])"]}, "", always=False)  # fmt: skip
+case(EDGE, "test that is true", _SIGNAL.replace("put", "*put", 1) + "test(s, '==', 1); *int(x[0])",
+     {0: ["put_signal(x, b, 1, s, 1, SET)"],
+      1: ["if test(s, '==', 1):", "    int(x[0])"]}, "", always=False)  # fmt: skip
+case(EDGE, "a signal covers nothing that came before, but for a fence",
+     "0: *put(y, b, 1); put_signal(x, b, 1, s, 1, SET) / "
+     "1: signal_wait_until(s, '==', 1); *int(y[0])",
+     "0: put(y, b, 1); fence(); put_signal(x, b, 1, s, 1, SET) / "
+     "1: signal_wait_until(s, '==', 1); int(y[0])", "no fence or quiet between")  # fmt: skip
+case(EDGE, "a count that is complete",
+     "0,1: *put_signal(v[:1], b, 2, s, 1, ADD) / 2: signal_wait_until(s, '>=', 1)",
+     "0: put_signal(v[:1], b, 2, s, 1, ADD) / 1: put_signal(v[1:2], b, 2, s, 1, ADD)"
+     " / 2: signal_wait_until(s, '>=', 2); int(v[0]); int(v[1])", "no synchronization between PE")  # fmt: skip
+case(EDGE, "a count of one does not say whose", {
+    0: ["put_signal(v[:1], b, 2, s, 1, ADD)"],
+    1: ["*put_signal(v[1:2], b, 2, s, 1, ADD)"],
+    2: ["signal_wait_until(s, '>=', 1)", "*int(v[1])"]},
+     "0: put_signal(v[:1], b, 2, w[:1], 1, SET) / 1: put_signal(v[1:2], b, 2, w[1:], 1, SET)"
+     " / 2: signal_wait_until(w[1:], '==', 1); int(v[1])", "no synchronization between PE 1 and PE 2",
+     always=False)  # fmt: skip
+case(EDGE, "which word a wait for any took", {
+    0: ["*put_signal(v[:1], b, 2, w[:1], 1, SET)"],
+    1: ["put_signal(v[1:2], b, 2, w[1:], 1, SET)"],
+    2: ["wait_until_any(w, '==', 1)", "*int(v[0])"]}, {
+    0: ["put_signal(v[:1], b, 2, w[:1], 1, SET)"],
+    1: ["put_signal(v[1:2], b, 2, w[1:], 1, SET)"],
+    2: ["which = wait_until_any(w, '==', 1)", "int(v[which])"]}, "no synchronization between PE 0 and PE 2",
+     always=False)  # fmt: skip
+case(EDGE, "wait_until_all", None, "0: put_signal(v[:1], b, 2, w[:1], 1, SET) / "
+     "1: put_signal(v[1:2], b, 2, w[1:], 1, SET) / "
+     "2: wait_until_all(w, '==', 1); int(v[0]); int(v[1])")  # fmt: skip
+_LOCKED = "set_lock(l); {}; clear_lock(l)"
+case(EDGE, "a lock around both", "0: set_lock(l); *put(x, b, 2); clear_lock(l) / 1: *put(x, b, 2)",
+     f"0: {_LOCKED.format('put(x, b, 2)')} / 1: {_LOCKED.format('put(x, b, 2)')}",
+     "no synchronization between PE 0 and PE 1")  # fmt: skip
+case(EDGE, "clear_lock completes the default context",
+     "0: set_lock(l); *put(x, b, 2, ctx=c); clear_lock(l) / "
+     "1: set_lock(l); *put(x, b, 2); clear_lock(l)",
+     "0: set_lock(l); put(x, b, 2, ctx=c); quiet(c); clear_lock(l) / "
+     "1: set_lock(l); put(x, b, 2); clear_lock(l)", "different context", always=False)  # fmt: skip
+case(EDGE, "what a lock happens to order", "0: *put(x, b, 2); quiet(); set_lock(l); clear_lock(l) / "
+     "1: set_lock(l); clear_lock(l); *put(x, b, 2)", None, "no synchronization between PE 0 and PE 1",
+     always=False)  # fmt: skip
+case(EDGE, "an own store, and a fence before the flag",
+     "0: *x[0] = 1; atomic_set(y, 1, 1) / 1: wait_until(y, '==', 1); *get(a, x, 0)",
+     "0: x[0] = 1; fence(); atomic_set(y, 1, 1) / 1: wait_until(y, '==', 1); get(a, x, 0)",
+     "no fence or quiet after the store")  # fmt: skip
+case(EDGE, "a fence on a context without stores",
+     "0: *x[0] = 1; fence(n); atomic_set(y, 1, 1, ctx=n) / 1: wait_until(y, '==', 1); *get(a, x, 0)",
+     "0: x[0] = 1; fence(c); atomic_set(y, 1, 1, ctx=c) / 1: wait_until(y, '==', 1); get(a, x, 0)",
+     "no fence or quiet after the store")  # fmt: skip
+case(EDGE, "an own store, and sync_all", "0: *x[0] = 1 / 1: *get(a, x, 0)",
+     "0: x[0] = 1; sync_all() / 1: sync_all(); get(a, x, 0)", "no synchronization")  # fmt: skip
+case(EDGE, "a load, and a signal that lets the other write", "0: *int(x[0]) / 1: *put(x, b, 0)",
+     "0: int(x[0]); atomic_set(y, 1, 1) / 1: wait_until(y, '==', 1); put(x, b, 0)",
+     "no synchronization")  # fmt: skip
+case(EDGE, "a get, and a signal that lets the owner write",
+     "0: *get_nbi(a, x, 1); atomic_set(y, 1, 1) / 1: wait_until(y, '==', 1); *x[0] = 2",
+     "0: get(a, x, 1); atomic_set(y, 1, 1) / 1: wait_until(y, '==', 1); x[0] = 2",
+     "no quiet between")  # fmt: skip
+case(EDGE, "allocation begins and ends with a barrier", "0: *put(x, b, 1) / 1: *int(x[0])",
+     {0: ["put(x, b, 1)", "t = zeros(1, np.uint64)"], 1: ["t = zeros(1, np.uint64)", "int(x[0])"]},
+     "no synchronization")  # fmt: skip
+
+# ---- no edges ----
+
+NONE = "What orders nothing"
+case(NONE, "quiet alone", "0: *put(x, b, 1); quiet() / 1: *int(x[0])",
+     "0: put(x, b, 1); quiet(); sync_all() / 1: sync_all(); int(x[0])",
+     "no synchronization between PE 0 and PE 1")  # fmt: skip
+case(NONE, "polling a signal by plain loads", {
+    0: ["*put_signal(x, b, 1, s, 1, SET)"], 1: ["*while s[0] != 1:", "    spin()", "*int(x[0])"]},
+     {0: ["put_signal(x, b, 1, s, 1, SET)"],
+      1: ["while signal_fetch(s) != 1:", "    spin()", "int(x[0])"]}, "polled by plain loads")  # fmt: skip
+case(NONE, "a wait after the access",
+     "0: *put(x, b, 1); fence(); atomic_set(y, 1, 1) / 1: *int(x[0]); wait_until(y, '==', 1)",
+     "0: put(x, b, 1); fence(); atomic_set(y, 1, 1) / 1: wait_until(y, '==', 1); int(x[0])",
+     "comes after the access")  # fmt: skip
+case(NONE, "sync_all completes nothing, its fence neither",
+     "0: *put(x, b, 1); sync_all(); atomic_set(y, 1, 1) / "
+     "1: sync_all(); wait_until(y, '==', 1); *int(x[0])",
+     "0: put(x, b, 1); fence(); sync_all(); atomic_set(y, 1, 1) / "
+     "1: sync_all(); wait_until(y, '==', 1); int(x[0])", "no fence or quiet between")  # fmt: skip
+case(NONE, "a worker's signal that does not come behind the other's quiet", {
+    0: ["def work(i):", "    if i == 0:", "*        put(x, b, 1)", "        quiet()", "    if i == 1:",
+        "        atomic_set(y, 1, 1)", "workers(2, work)"],
+    1: ["wait_until(y, '==', 1)", "*int(x[0])"]}, {
+    0: ["def work(i):", "    if i == 0:", "        put(x, b, 1)", "        quiet()",
+        "    worker_barrier()", "    if i == 1:", "        atomic_set(y, 1, 1)", "workers(2, work)"],
+    1: ["wait_until(y, '==', 1)", "int(x[0])"]}, "no synchronization between PE 0 worker 1 and PE 1",
+     profile="rc_strict")  # fmt: skip
+case(NONE, "a reduction",
+     "0: sum_reduce(z, x); *put(x, b, 1) / 1: *sum_reduce(z, x)",
+     "0: sum_reduce(z, x); barrier_all(); put(x, b, 1) / 1: sum_reduce(z, x); barrier_all()",
+     "no synchronization", profile="rc_strict")  # fmt: skip
+case(NONE, "an atomic that nobody waits for",
+     "0: *put(x, b, 1); fence(); atomic_add(y, 1, 1) / 1: atomic_add(y, 1, 1); *int(x[0])",
+     "0: put(x, b, 1); fence(); atomic_add(y, 1, 1) / 1: wait_until(y, '==', 1); int(x[0])",
+     "no synchronization")  # fmt: skip
+
+# ---- disputed ----
+
+DISPUTED = "Disputed: a race for strict only"
+_STRICT = ("strict",)
+case(DISPUTED, "a wait for a word that a put writes", "0: *p(y, 1, 1) / 1: *wait_until(y, '==', 1)",
+     "0: atomic_set(y, 1, 1) / 1: wait_until(y, '==', 1)", "no synchronization", modes=_STRICT)  # fmt: skip
+case(DISPUTED, "a source reused after the target's answer, without quiet",
+     "0: *put_signal_nbi(x, y, 1, s, 1, SET); wait_until(z, '==', 1); *y[0] = 2 / "
+     "1: signal_wait_until(s, '==', 1); atomic_set(z, 1, 0)",
+     "0: put_signal_nbi(x, y, 1, s, 1, SET); wait_until(z, '==', 1); quiet(); y[0] = 2 / "
+     "1: signal_wait_until(s, '==', 1); atomic_set(z, 1, 0)", "no quiet between", modes=_STRICT)  # fmt: skip
+case(DISPUTED, "a fetching atomic that sees what another did", {
+    0: ["*put(x, b, 1)", "quiet()", "atomic_add(y, 1, 1)"],
+    2: ["if atomic_fetch_add(y, 1, 1):", "*    get(a, x, 1)"]}, {
+    0: ["put(x, b, 1)", "quiet()", "atomic_add(y, 1, 2)"],
+    2: ["wait_until(y, '==', 1)", "get(a, x, 1)"]}, "no synchronization", modes=_STRICT, always=False)  # fmt: skip
+
+# ---- lines ----
+
+LINES = "Lines that carry a flag"
+_PUT = "put_lines(lines, np.array([5], np.uint32), 1, LL, 1)"
+_POLL = "poll_lines(lines, LL, 1, 1, np.uint32)"
+case(LINES, "an accepted line may be read", f"0: *{_PUT} / 1: *int(lines[0])", f"0: {_PUT} / 1: {_POLL}; int(lines[0])",
+     "no synchronization", profile="udma")  # fmt: skip
+case(LINES, "an accepted line says nothing of what came before",
+     f"0: *put(x, b, 1); fence(); {_PUT} / 1: {_POLL}; *int(x[0])",
+     f"0: put(x, b, 1); fence(); {_PUT}; atomic_set(y, 1, 1) / "
+     f"1: {_POLL}; wait_until(y, '==', 1); int(x[0])", "", profile="udma")  # fmt: skip
+case(LINES, "a line over a line is no race, a put over it is", f"0: *{_PUT}; *put(lines[:8], np.zeros(8, np.uint8), 1)",
+     f"0: {_PUT}; {_PUT}", "no fence or quiet between", profile="udma")  # fmt: skip
+case(LINES, "a flag put beside data and plain polling",
+     {0: ["*put(v[:2], b4[:2], 1)"], 1: ["*while v[1] != 1:", "    spin()"]},
+     {0: ["put_signal(v[:1], b, 1, v[1:2], 1, SET)"],
+      1: ["signal_wait_until(v[1:2], '==', 1)", "int(v[0])"]}, "", profile="tso")  # fmt: skip
