@@ -28,7 +28,7 @@ class Reasons:
 
     def __init__(self) -> None:
         self._ordered: dict[Task, list[_Ordered]] = {}
-        self._open: list[Race] = []
+        self._open: list[tuple[Race, Made, Made]] = []  # with the access of the task that may wait, and the other
         self._polled: dict[Task, dict[Task, int]] = {}  # the last operation of another that a task saw by plain loads
 
     # ---- what happens ----
@@ -50,18 +50,18 @@ class Reasons:
 
     def open(self, race: Race) -> None:
         """A race."""
-        self._open.append(race)
+        self._open += [(race, race.second, race.first), (race, race.first, race.second)]
 
     def learned(self, clock: Clock, lenient: bool) -> None:
         """A task has waited: what it does from here on may be ordered where its access before was not."""
-        for race in self._open:
-            if race.second.task == clock.task and race.first.before(clock, lenient) and not unlike(*race.ends):
+        for race, mine, its in self._open:
+            if mine.task == clock.task and its.before(clock, lenient) and not unlike(mine, its):
                 race.why = AFTER
-        self._open = [race for race in self._open if race.why != AFTER]
+        self._open = [each for each in self._open if each[0].why != AFTER]
 
     def close(self, task: Task) -> None:
         """A task comes to a barrier: what it learns there is no wait that came too late."""
-        self._open = [race for race in self._open if race.second.task != task]
+        self._open = [each for each in self._open if each[1].task != task]
 
     # ---- why ----
 
