@@ -97,3 +97,39 @@ def _request(rng: random.Random, me: int, pes: int, i: int, order: bool) -> str:
             f"tell {pe}", f"hear {(me - 1) % pes}",
         ]
     )  # fmt: skip
+
+
+def race_program(rng: random.Random) -> str:
+    """As `shmem_program`, of everything that orders or fails to: contexts, signals, locks, collectives."""
+    pes = rng.choice([2, 2, 3])
+    shape = [rng.choice(["", "", "barrier_all", "sync_all"]) for _ in range(2)]
+    lines = []
+    for pe in range(pes):
+        parts = [_race_call(rng, pe, pes, i) for i in range(rng.choice([2, 3, 4]))]
+        for i, meeting in enumerate(shape):
+            parts.insert(rng.randint(i, len(parts)) if i else rng.randint(0, 1), meeting)
+        if shape[0] and shape[1] and shape[0] != shape[1]:  # in the same order on all PEs
+            where = [k for k, part in enumerate(parts) if part in shape]
+            parts[where[0]], parts[where[1]] = shape
+        lines.append(f"P{pe}: " + "; ".join(part for part in parts if part))
+    if rng.random() < 0.2:
+        lines = [f"{line.replace(': ', ': lock l; ', 1)}; unlock l" for line in lines]
+    head = 'test R "random"', "init x = 0, y = 0, s = 0, l = 0", "local b = 0, c = 0"
+    return "\n".join([*head, *lines, "verdict openshmem clean", ""])
+
+
+def _race_call(rng: random.Random, me: int, pes: int, i: int) -> str:
+    pe = rng.choice([other for other in range(pes) if other != me])
+    word, value, ctx = rng.choice("xy"), rng.randint(1, 2), rng.choice(["", "", "[c1]"])
+    there = f"{word}@{pe}"
+    return rng.choice(
+        [
+            f"put{ctx} {there} = {value}", f"put{ctx} {there} = {value}", f"put_nbi{ctx} {there} <- {word}",
+            f"put_nbi{ctx} {there} <- b", f"b = {value}", f"{word} = {value}", f"r{i} = {word}", f"r{i} = {word}",
+            f"get r{i} <- {there}", f"get_nbi c <- {there}", f"atomic_set {there} = {value}", f"atomic_add s@{pe} += 1",
+            f"put_signal{ctx} {there} = {value}, s@{pe} add 1", f"put_signal_nbi {there} <- {word}, s@{pe} set 1",
+            f"r{i} = fetch_add s@{pe} 1", f"r{i} = atomic_fetch {there}", f"fence{ctx}", f"fence{ctx}", f"quiet{ctx}",
+            f"quiet{ctx}", f"pe_quiet {pe}", "signal_wait s >= 1", "signal_wait s >= 1", "wait s >= 2",
+            f"wait {word} >= 1", f"signal s@{pe} add 1", f"signal s@{pe} set 1",
+        ]
+    )  # fmt: skip

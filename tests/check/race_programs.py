@@ -194,7 +194,7 @@ case(
 )  # fmt: skip
 case(
     ORIGIN, "a fence brings no result", "0: *get_nbi(y, x, 1); fence(); *int(y[0])",
-    "0: get_nbi(y, x, 1); quiet(); int(y[0])", "fence does not cover gets",
+    "0: get_nbi(y, x, 1); quiet(); int(y[0])", "fence does not bring results",
 )  # fmt: skip
 case(
     ORIGIN, "flush_local frees sources, and brings no results", "0: *get_nbi(y, x, 1); flush_local(); *int(y[0])",

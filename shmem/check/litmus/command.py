@@ -14,12 +14,13 @@ from ...errors import ArgumentError, LitmusSyntaxError
 from ...files import write_whole
 from .language import read
 from .syntax import Test
-from .verdict import NOT_JUDGED, Judgement, judge, profiles_of
+from .verdict import Judgement, judge, profiles_of
 
 INTRODUCTION = """# Litmus tests by delivery profiles
 
 How many of the executions that a profile allows have the outcome that a test asks about: all of them (always), some, or
-none (never). An empty cell: the test says nothing of that profile. The tests are in `tests/litmus`, the profiles in
+none (never); of a test that asks about races alone, how many have one: all (race), some (race_some), none (clean). An
+empty cell: the test says nothing of that profile. The tests are in `tests/litmus`, the profiles in
 `shmem/delivery/profiles.py`, the language in [litmus.md](litmus.md). This page is written by
 
     shmemu litmus tests/litmus --matrix docs/litmus-matrix.md
@@ -127,14 +128,16 @@ def _of_file(path: Path) -> list[Test]:
 def line(found: Judgement) -> str:
     """One line about a verdict: what was found, what was expected, and how much was searched."""
     mark = "ok  " if found.right else "BAD "
-    told = found.problem or (found.found if found.test.outcome is not None else "explored")
-    if found.expected in NOT_JUDGED:
-        told += f" ({found.expected} is not judged: it needs a race detector)"
-    elif found.expected and not found.right:
+    judged = found.test.outcome is not None or found.races is not None
+    told = found.problem or (found.found if judged else "explored")
+    if found.expected and not found.right:
         told += f", expected {found.expected}"
     searched = f"{sum(found.outcomes.values())} executions, {found.states} states"
-    more = "" if found.complete else ", not complete"
-    return f"{mark}{found.test.name:8} {found.profile:20} {told} ({found.how_often}; {searched}{more})"
+    if (races := found.races) is not None:
+        searched = f"a race in {races.racy} of {races.executions} executions"
+    more = "" if found.complete and (races is None or races.complete) else ", not complete"
+    often = f"{found.how_often}; " if found.how_often else ""
+    return f"{mark}{found.test.name:8} {found.profile:20} {told} ({often}{searched}{more})"
 
 
 def ends(found: Judgement) -> list[tuple[str, int]]:
@@ -156,7 +159,7 @@ def table(judged: list[Judgement]) -> str:
     rows: dict[str, dict[str, str]] = {}
     for each in judged:
         name = f"{each.test.name} {each.test.title}"
-        rows.setdefault(name, {})[each.profile] = "-" if each.problem else each.how_often
+        rows.setdefault(name, {})[each.profile] = "-" if each.problem else each.how_often or each.found
     lines = ["| test | " + " | ".join(profiles) + " |", "|---" * (len(profiles) + 1) + "|"]
     lines += [f"| {name} | " + " | ".join(cells.get(p, "") for p in profiles) + " |" for name, cells in rows.items()]
     return INTRODUCTION + "\n".join(lines) + "\n"

@@ -10,11 +10,12 @@ from ...errors import ArgumentError
 from ..bounds import Bounds
 from ..dpor import Search
 from .model import Impossible, Outcome
+from .races import Racy, judge_races
 from .run import Run
 from .syntax import Test
 
 STATES_MAX = 1_000_000
-NOT_JUDGED = ("race", "race_some", "clean")  # for a race detector
+RACES = ("race", "race_some", "clean")  # verdicts of the race detector
 
 
 @dataclass(frozen=True)
@@ -28,25 +29,32 @@ class Judgement:
     hits: int  # executions with the outcome asked about
     states: int
     complete: bool
+    races: Racy | None = None  # where the file asks for them
     problem: str = ""  # why the test could not be run, or a PE that was blocked and should not
 
     @property
     def found(self) -> str:
-        """`allowed` or `forbidden`, "" where the search does not tell."""
+        """`allowed` or `forbidden`, or what there is of races where the file asks for that; "" if unknown."""
+        if self.races is not None:
+            return self.races.found
         if self.problem or self.test.outcome is None:
             return ""
         return "allowed" if self.hits else "forbidden" if self.complete else ""
 
     @property
     def how_often(self) -> str:
-        """`always`, `sometimes` or `never`: how many of the different executions have the outcome."""
+        """`always`, `sometimes` or `never`: how many of the different executions have the outcome; "" without one."""
+        if self.test.outcome is None:
+            return ""
         total = sum(self.outcomes.values())
         return "never" if not self.hits else "always" if self.hits == total else "sometimes"
 
     @property
     def right(self) -> bool:
         """Whether nothing found contradicts the file."""
-        return not self.problem and (self.expected in ("", *NOT_JUDGED) or self.found == self.expected)
+        if self.problem or not self.expected:
+            return not self.problem
+        return self.races.satisfies(self.expected) if self.races is not None else self.found == self.expected
 
 
 def judge(test: Test, which: str | Profile, states_max: int = STATES_MAX) -> Judgement:
@@ -62,8 +70,9 @@ def judge(test: Test, which: str | Profile, states_max: int = STATES_MAX) -> Jud
     try:
         first = Run(test, chosen)
         found = Search(lambda: Run(test, chosen), bounds=Bounds(states=states_max)).run()
+        races = judge_races(test, chosen, states_max) if expected in RACES else None
     except Impossible as error:
-        return Judgement(test, chosen.name, expected, Counter(), 0, 0, False, str(error))
+        return Judgement(test, chosen.name, expected, Counter(), 0, 0, False, problem=str(error))
     asked = test.outcome
     hits = sum(n for end, n in found.outcomes.items() if asked is not None and end.satisfies(test, first.layout))
     stuck = sorted({pe for end in found.outcomes for pe in end.blocked})
@@ -72,7 +81,8 @@ def judge(test: Test, which: str | Profile, states_max: int = STATES_MAX) -> Jud
         problem = (
             f"PE {', '.join(map(str, stuck))} waits for ever in some executions, and the outcome does not ask for it"
         )
-    return Judgement(test, chosen.name, expected, Counter(found.outcomes), hits, found.states, found.complete, problem)
+    ends = Counter(found.outcomes)
+    return Judgement(test, chosen.name, expected, ends, hits, found.states, found.complete, races, problem)
 
 
 def profiles_of(test: Test) -> list[str]:

@@ -29,12 +29,13 @@ class Made:
     id: Hashable = None
     type: str = ""
     domain: str = ""
+    part: str = "at"  # of an operation: what it does to its target; or "source" or "result", the buffers of its PE
 
     @property
     def role(self) -> str:
         """What it is to a buffer of its PE; "" for what other PEs do, and for what a PE does to others."""
-        if self.over in ("source", "result"):
-            return self.over
+        if self.part != "at":
+            return self.part if self.over == self.part else {"source": "load", "result": "store"}[self.part]
         own = self.at.space == pe_of(self.task) or not isinstance(self.at.space, int)
         return {Kind.LOAD: "load", Kind.STORE: "store"}.get(self.kind, "") if own else ""
 
@@ -56,7 +57,7 @@ class Made:
         """What it was, in words."""
         line = os.path.basename(self.where)
         whose = f"PE {self.task[0]} worker {self.task[1]}" if isinstance(self.task, tuple) else f"PE {self.task}"
-        how = {"source": " reads its source", "result": " writes its result"}.get(self.over, "")
+        how = {"source": " reads its source", "result": " writes its result"}.get(self.part, "")
         return f"{self.what}{how} ({whose}, {line or '?'})"
 
 
@@ -76,7 +77,7 @@ class Race:
     @property
     def key(self) -> tuple[object, ...]:
         """The same for the same two accesses of the program, whichever came first, on any PEs."""
-        ends = sorted((one.where, one.what, one.over in ("source", "result")) for one in (self.first, self.second))
+        ends = sorted((one.where, one.what, one.part) for one in (self.first, self.second))
         return tuple(ends)
 
     @property

@@ -82,9 +82,9 @@ class Judge:
 
     def _operation(self, event: Operation) -> None:
         clock = self._task(event.task).now()
-        for span, kind, over in ((event.source, Kind.LOAD, "source"), (event.result, Kind.STORE, "result")):
+        for span, kind, part in ((event.source, Kind.LOAD, "source"), (event.result, Kind.STORE, "result")):
             if span is not None:
-                self._made(self._part(event, span, kind, over if event.late else "step", clock))
+                self._made(self._part(event, span, kind, part if event.late else "step", clock, part))
         over = "step" if event.answered else "result" if event.kind is Kind.GET else "effect"
         before = clock if event.kind is Kind.GET else clock.fenced(event.ctx, event.target)
         if event.carries is not None:
@@ -96,8 +96,8 @@ class Judge:
             self._made(effect)
 
     @staticmethod
-    def _part(event: Operation, at: Span, kind: Kind, over: str, clock: Clock) -> Made:
-        more = (event.ctx, event.target, event.id, event.type, event.domain)
+    def _part(event: Operation, at: Span, kind: Kind, over: str, clock: Clock, part: str = "at") -> Made:
+        more = (event.ctx, event.target, event.id, event.type, event.domain, part)
         return Made(event.task, event.where, kind, at, event.what, over, clock, clock.point, *more)
 
     def _made(self, made: Made) -> None:

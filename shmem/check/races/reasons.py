@@ -95,7 +95,8 @@ class Reasons:
         if first.over in ("source", "result"):
             if not fenced:
                 return "no quiet between"
-            return f"fence does not {'cover gets and results' if first.over == 'result' else 'free sources'}: no quiet"
+            does = "free sources" if first.over == "source" else "cover gets" if first.part == "at" else "bring results"
+            return f"fence does not {does}: no quiet between"
         posts = second.kind in (Kind.PUT, Kind.UPDATE, Kind.FETCH, Kind.PUT_LINE) and second.over != "step"
         if pe_of(first.task) == pe_of(second.task):
             if posts and second.ctx == first.ctx:
