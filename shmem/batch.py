@@ -195,29 +195,32 @@ class Batch(Local, LinesInBatch):
         )  # fmt: skip
         self._add(op, to, what)
 
-    def _word(self, target: Array, index: int, value: object) -> tuple[int, int, int]:
+    def _word(self, target: Array, index: int, value: object) -> dict[str, int]:
+        """The fields of an atomic that say which word, and the value."""
         to, offset = self._target(target)
-        if kind_of(to.dtype) is None:
+        kind = kind_of(to.dtype)
+        if kind is None:
             raise DtypeError(f"a word of dtype {to.dtype}: it must be a 32- or 64-bit number", pe=self._pe.me)
         at = whole_number(index, "the index of a word", self._pe.me) * to.itemsize
         _check_blocks(at, at, to.itemsize, to, "target", self._pe)
         if (offset + at) % to.itemsize:
             raise LayoutError(f"a word at heap offset {offset + at:#x}, which is not aligned", pe=self._pe.me)
         self._keep.append(to)
-        return offset + at, to.itemsize, scalar_bits(value, to.dtype, self._pe.me)
+        bits = scalar_bits(value, to.dtype, self._pe.me)
+        return {"dst": offset + at, "width": to.itemsize, "value": bits, "aux": kind + 1}
 
     def signal(self, target: Array, index: int, value: object, pe: int) -> None:
         """Stores value atomically into element `index` of target on PE `pe`, after the puts before it, and
         wakes waiters."""
-        word, width, bits = self._word(target, index, value)
-        self._add(record(Op.AMO, pe=reach(self._pe, pe), dst=word, width=width, flags=Amo.SET, value=bits))
+        word = self._word(target, index, value)
+        self._add(record(Op.AMO, pe=reach(self._pe, pe), flags=Amo.SET, **word))
 
     def atomic_add(self, target: Array, index: int, value: object, pe: int) -> None:
         """Adds value atomically to element `index` of the integer array target on PE `pe`, after the puts before it."""
-        word, width, bits = self._word(target, index, value)
+        word = self._word(target, index, value)
         if target.dtype.kind == "f":
             raise DtypeError("atomic add has no meaning for floats here", pe=self._pe.me)
-        self._add(record(Op.AMO, pe=reach(self._pe, pe), dst=word, width=width, flags=Amo.ADD, value=bits))
+        self._add(record(Op.AMO, pe=reach(self._pe, pe), flags=Amo.ADD, **word))
 
     def fence(self) -> None:
         """What is before takes effect before what is after, per target PE."""
