@@ -167,6 +167,16 @@ case(NONE, "a wait after the access",
      "0: *put(x, b, 1); fence(); atomic_set(y, 1, 1) / 1: *int(x[0]); wait_until(y, '==', 1)",
      "0: put(x, b, 1); fence(); atomic_set(y, 1, 1) / 1: wait_until(y, '==', 1); int(x[0])",
      "comes after the access")  # fmt: skip
+case(NONE, "a flag that another value has replaced",
+     "0: *put(x, b, 2); fence(); atomic_set(y, 1, 2) / 1: atomic_set(y, 2, 2) / 2: wait_until(y, '!=', 0); *int(x[0])",
+     "0: put(x, b, 2); fence(); atomic_add(y, 1, 2) / 1: atomic_add(y, 2, 2) / 2: wait_until(y, '==', 3); int(x[0])",
+     "no synchronization between PE 0 and PE 2", always=False)  # fmt: skip
+case(NONE, "a test_lock that fails", {
+    0: ["*put(x, b, 2)", "quiet()", "set_lock(l)", "clear_lock(l)"],
+    1: ["if test_lock(l):", "*    put(x, b, 2)", "else:", "    clear_lock(l)"]}, {
+    0: ["set_lock(l)", "put(x, b, 2)", "clear_lock(l)"],
+    1: ["if not test_lock(l):", "    put(x, b, 2)", "    clear_lock(l)"]}, "no synchronization between PE 0 and PE 1",
+     always=False)  # fmt: skip
 case(NONE, "sync_all completes nothing, its fence neither",
      "0: *put(x, b, 1); sync_all(); atomic_set(y, 1, 1) / "
      "1: sync_all(); wait_until(y, '==', 1); *int(x[0])",

@@ -105,29 +105,36 @@ def test_calls_of_all_kinds_are_clean(program: Any) -> None:
 
 
 def silent() -> None:
-    """PE 1 sets the flag to what PE 0 has set it to: whose flag PE 2 has seen, no value tells."""
+    """All that PE 0 writes after its first flag is there already: whether PE 1 has seen the second, no value tells."""
     data, flag = shmem.zeros(1, np.uint64), shmem.zeros(1, np.uint64)
-    me = shmem.my_pe()
-    if me == 0:
-        shmem.p(data, 7, 2)
-        shmem.fence()
-        shmem.p(flag, 1, 2)
-    elif me == 1:
-        shmem.p(flag, 1, 2)
+    if shmem.my_pe() == 0:
+        for word, value in ((flag, 1), (data, 0), (flag, 1)):
+            shmem.p(word, value, 1)
+            shmem.fence()
     else:
         shmem.wait_until(flag, "==", 1)
-        assert data[0] in (0, 7)
+        assert data[0] == 0
+
+
+def looked() -> None:
+    """As `silent`, for a test."""
+    data, flag = shmem.zeros(1, np.uint64), shmem.zeros(1, np.uint64)
+    if shmem.my_pe() == 0:
+        for word, value in ((flag, 1), (data, 0), (flag, 1)):
+            shmem.p(word, value, 1)
+            shmem.fence()
+    elif shmem.test(flag, "==", 1):
+        assert data[0] == 0
 
 
 def fetched() -> None:
-    """As `silent`: which zero a fetch has seen that is added."""
-    data, word = shmem.zeros(1, np.uint64), shmem.ones(1, np.uint64)
-    me = shmem.my_pe()
-    if me == 0:
-        shmem.p(data, 7, 2)
+    """As `silent`: whether PE 1 has fetched the word before or after 0 was added to it."""
+    data, word = shmem.zeros(1, np.uint64), shmem.zeros(1, np.uint64)
+    if shmem.my_pe() == 0:
+        shmem.p(data, 0, 2)
         shmem.quiet()
-        shmem.atomic_set(word, 1, 2)
-    elif me == 1:
+        shmem.atomic_add(word, 0, 2)
+    elif shmem.my_pe() == 1:
         shmem.atomic_fetch(word, 2)
         shmem.g(data, 2)
 
@@ -155,7 +162,7 @@ def by_all(made: Any, ended: Any) -> Found:
     return eager.search(lambda: Job(made), bounds=Bounds(states=20_000), ended=ended)
 
 
-@pytest.mark.parametrize("program", [silent, fetched])
+@pytest.mark.parametrize("program", [silent, looked, fetched])
 def test_the_search_sees_races_that_no_value_tells(program: Any) -> None:
     """Executions with and without a race between the same lines, apart only by the order of writes that change
     nothing."""
@@ -183,6 +190,50 @@ def test_the_search_sees_what_every_order_shows(program: Any) -> None:
     assert found.complete
     assert all_of_it.complete
     assert seen == every
+
+
+def replaced() -> int:
+    """Two flags in one word: who sees that of PE 1 knows nothing of PE 0, whichever came first."""
+    data, flag = shmem.zeros(1, np.uint64), shmem.zeros(1, np.uint64)
+    me = shmem.my_pe()
+    if me == 0:
+        shmem.p(data, 7, 2)
+        shmem.fence()
+        shmem.atomic_set(flag, 1, 2)
+    elif me == 1:
+        shmem.atomic_set(flag, 2, 2)
+    elif shmem.test(flag, "==", 2):
+        return int(data[0]) + 1
+    return 0
+
+
+def test_a_value_that_replaced_another_tells_of_its_own_only() -> None:
+    made = prepare(replaced, 3, varied("openshmem", unit=8), (), races="lenient")
+    seen = []
+
+    def ended(system: System, moves: object) -> bool:
+        assert isinstance(system, Job)
+        seen.append((system.end().what[2], bool(races_of(system))))
+        return False
+
+    with live(made):
+        assert by_dpor(made, ended).complete
+    assert all(racy == bool(saw) for saw, racy in seen)
+    assert {saw for saw, _ in seen} == {0, 1, 8}
+
+
+def same_line() -> None:
+    word = shmem.zeros(1, np.int64)
+    assert shmem.ptr(word, 0)[0] in (0, 1)
+    if shmem.my_pe() == 1:
+        shmem.p(word, 1, 0)
+
+
+def test_a_line_that_all_pes_run_is_an_access_of_each() -> None:
+    report = explore(same_line, 2, varied("openshmem", unit=8), races="lenient", keep_going=True)
+    [failure] = report.failures
+    assert failure.text.endswith(f"shows in {report.executions} of {report.executions} executions")
+    assert report.executions > 1
 
 
 # ---- the options ----
@@ -240,7 +291,7 @@ def test_a_token_shows_it_again() -> None:
 
 def test_a_line_of_each_access_is_named() -> None:
     source = Path(__file__).read_text().splitlines()
-    line = next(i for i, text in enumerate(source, 1) if "shmem.p(word, 1, 0)" in text)
+    line = next(i for i, text in enumerate(source, 1) if text == "    shmem.p(word, 1, 0)")
     text = explore(racy, 2, races="lenient").failures[0].text
     assert text.startswith(f"put (PE 0, test_races_clean.py:{line}) and put (PE 1, test_races_clean.py:{line}): ")
     assert "bytes 0x0..0x8 of PE 0: no synchronization between PE 0 and PE 1" in text
