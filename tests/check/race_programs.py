@@ -142,7 +142,7 @@ for _one, _two in (
     )  # fmt: skip
 
 case(
-    TARGET, "two puts of which only one byte is shared", "0: *put(v[0:2], b4[:2], 2) / 1: *put(v[1:3], b4[:2], 2)",
+    TARGET, "two puts that share one element", "0: *put(v[0:2], b4[:2], 2) / 1: *put(v[1:3], b4[:2], 2)",
     "0: put(v[0:2], b4[:2], 2) / 1: put(v[2:4], b4[:2], 2)", "no synchronization",
 )  # fmt: skip
 case(
