@@ -133,3 +133,27 @@ def _race_call(rng: random.Random, me: int, pes: int, i: int) -> str:
             f"wait {word} >= 1", f"signal s@{pe} add 1", f"signal s@{pe} set 1",
         ]
     )  # fmt: skip
+
+
+def meeting_program(rng: random.Random) -> str:
+    """Programs whose races depend on who came first: two senders and a receiver, flags and locks, and values that are
+    there already."""
+    senders = [_sent(rng), rng.choice([_sent(rng), []])]
+    if rng.random() < 0.3:
+        senders = [["lock l", *each, "unlock l"] for each in senders]
+    receiver = rng.choice([["wait f >= 1"], ["signal_wait s >= 1"], ["wait f >= 1", "signal_wait s >= 1"],
+                           ["r0 = atomic_fetch f@2"], ["signal_wait s >= 2"], ["r0 = x", "wait f >= 1"]])  # fmt: skip
+    lines = [f"P{pe}: {'; '.join(each)}" for pe, each in enumerate([*senders, [*receiver, "r = x"]]) if each]
+    return "\n".join(['test R "random"', "init x = 0, f = 0, s = 0, l = 0", *lines, "verdict openshmem clean", ""])
+
+
+def _sent(rng: random.Random) -> list[str]:
+    flag = rng.choice(
+        [
+            "atomic_set f@2 = 1", "put f@2 = 1", "put f@2 = 1", "put f@2 = 1", "atomic_add f@2 += 0",
+            "signal s@2 add 1", "signal s@2 set 1", "r = fetch_add f@2 0", "r = fetch_add f@2 1",
+        ]
+    )  # fmt: skip
+    data = [f"put x@2 = {rng.randint(0, 1)}", rng.choice(["fence", "quiet", "fence"])]
+    more = rng.choice([[], [], ["fence", flag], [f"put x@2 = {rng.randint(0, 1)}"]])
+    return rng.choice([[*data, flag, *more], [flag, *more], [flag, *data, flag]])
