@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol
 
-import numpy as np
 from greenlet import GreenletExit, getcurrent, greenlet
 
 from ... import runtime
@@ -31,6 +30,7 @@ from ...errors import AcceptError, NondeterministicProgram, StateError
 from ...memory import OURS, caller
 from .clock import Clock
 from .polling import Polls
+from .values import frozen, kept, said
 from .words import name_of as name_of
 from .words import waiting
 
@@ -137,52 +137,7 @@ class End:
     error: BaseException | None = field(default=None, compare=False)
 
 
-def kept(value: Any) -> Any:
-    """A value that may outlive the job: copies of symmetric arrays in it, which are loaded by the task that has them.
-    Everything else is the same object."""
-    if isinstance(value, np.ndarray):
-        return value if issubclass(type(value), np.ndarray) else np.array(value)  # one whose accesses are seen
-    if type(value) in (list, tuple):
-        copies = [kept(one) for one in value]
-        return value if all(map(operator.is_, copies, value)) else type(value)(copies)
-    if type(value) is dict:
-        copies = [kept(one) for one in value.values()]
-        return value if all(map(operator.is_, copies, value.values())) else dict(zip(value, copies, strict=True))
-    return value
-
-
-def _text(error: BaseException) -> str:
-    """What an exception says."""
-    try:
-        return f"{type(error).__name__}: {error}".rstrip(": ")
-    except Exception as wrong:
-        return f"{type(error).__name__}, which can't be told ({type(wrong).__name__})"
-
-
 _TOLD = operator.attrgetter("told")
-_SIMPLE = (type(None), bool, int, str, bytes)
-_NAN = float("nan")  # one object: it is equal to itself in a tuple
-
-
-def frozen(value: Any) -> Hashable:
-    """A value that can be compared and hashed, for what a program returned. All NaN are the same."""
-    if type(value) in (float, complex):
-        return value if value == value else _NAN
-    if type(value) in _SIMPLE:
-        return value  # type: ignore[no-any-return]
-    if isinstance(value, (np.ndarray, np.generic)):
-        return frozen(value.tolist())
-    if isinstance(value, (list, tuple)):
-        return tuple(map(frozen, value))
-    if isinstance(value, (set, frozenset)):
-        return frozenset(frozen(one) for one in value)
-    if isinstance(value, dict):
-        return tuple((frozen(key), frozen(one)) for key, one in value.items())
-    try:
-        hash(value)
-    except TypeError:
-        return repr(value)
-    return value  # type: ignore[no-any-return]
 
 
 def _facts(task: Task, step: Step) -> Facts:
@@ -271,12 +226,12 @@ class Job:
             except GreenletExit:
                 pass
             except SystemExit as error:
-                task.text = _text(error)
+                task.text = said(error)
                 task.error = error if error.code else None
             except BaseException as error:
                 with contextlib.suppress(Exception):
                     error.args = kept(error.args)
-                task.text = _text(error)
+                task.text = said(error)
                 task.error = error
 
         task = Task(key, pe, process, greenlet(life), tag=self.running.tag if self.running else None)
