@@ -112,6 +112,8 @@ class Model:
 class Fabric:
     """Of one PE."""
 
+    caps = SimpleNamespace(locks=None)  # nobody is told of locks
+
     def __init__(self, model: Model, me: int) -> None:
         self.model, self.me = model, me
 
