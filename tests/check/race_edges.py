@@ -171,6 +171,13 @@ case(NONE, "a flag that another value has replaced",
      "0: *put(x, b, 2); fence(); atomic_set(y, 1, 2) / 1: atomic_set(y, 2, 2) / 2: wait_until(y, '!=', 0); *int(x[0])",
      "0: put(x, b, 2); fence(); atomic_add(y, 1, 2) / 1: atomic_add(y, 2, 2) / 2: wait_until(y, '==', 3); int(x[0])",
      "no synchronization between PE 0 and PE 2", always=False)  # fmt: skip
+case(NONE, "under udma_engine_scoped: quiet", "0: *put_nbi(x, b, 1); quiet(); sync_all() / 1: sync_all(); *int(x[0])",
+     "0: put_nbi(x, b, 1); pe_quiet(1); sync_all() / 1: sync_all(); int(x[0])", "no fence or quiet between",
+     profile="udma_engine_scoped")  # fmt: skip
+case(NONE, "under udma_engine_scoped: fence",
+     "0: *put_nbi(x, b, 1); fence(); atomic_set(y, 1, 1) / 1: wait_until(y, '==', 1); *int(x[0])",
+     "0: put_nbi(x, b, 1); pe_quiet(1); atomic_set(y, 1, 1) / 1: wait_until(y, '==', 1); int(x[0])",
+     "no fence or quiet between", profile="udma_engine_scoped")  # fmt: skip
 case(NONE, "a test_lock that fails", {
     0: ["*put(x, b, 2)", "quiet()", "set_lock(l)", "clear_lock(l)"],
     1: ["if test_lock(l):", "*    put(x, b, 2)", "else:", "    clear_lock(l)"]}, {
@@ -229,6 +236,8 @@ case(LINES, "an accepted line says nothing of what came before",
      f"1: {_POLL}; wait_until(y, '==', 1); int(x[0])", "", profile="udma")  # fmt: skip
 case(LINES, "a line over a line is no race, a put over it is", f"0: *{_PUT}; *put(lines[:8], np.zeros(8, np.uint8), 1)",
      f"0: {_PUT}; {_PUT}", "no fence or quiet between", profile="udma")  # fmt: skip
+case(LINES, "polling a line that a put writes", f"0: *put(lines[:8], np.ones(8, np.uint8), 1); *{_PUT} / 1: *{_POLL}",
+     f"0: {_PUT} / 1: {_POLL}", "", profile="tso")  # fmt: skip
 case(LINES, "a flag put beside data and plain polling",
      {0: ["*put(v[:2], b4[:2], 1)"], 1: ["*while v[1] != 1:", "    spin()"]},
      {0: ["put_signal(v[:1], b, 1, v[1:2], 1, SET)"],

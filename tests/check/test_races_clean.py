@@ -20,9 +20,10 @@ from shmem.check.found import Found
 from shmem.check.races.found import races_of
 from shmem.check.surroundings import live
 from shmem.check.system import System
-from shmem.delivery.profiles import varied
+from shmem.delivery.profiles import NAMED, varied
 from shmem.errors import ArgumentError
 from shmem.fabric.sim import Job
+from shmem.fabric.sim.lines import placed_whole
 
 from . import planted_requests as planted_requests
 from . import planted_tags as planted_tags
@@ -99,6 +100,15 @@ def test_calls_of_all_kinds_are_clean(program: Any) -> None:
     report = explore(program, 2, varied("rc_strict", unit=4096), races="strict", budget=300)
     assert report.ok, report
     assert report.executions >= 1
+
+
+@pytest.mark.parametrize(
+    ("layout", "profile", "whole"),
+    [("LL", "udma", True), ("LL", "openshmem", False), ("LL128", "udma", False), ("LL128", "tso", True)],
+)
+def test_a_line_is_an_edge_where_it_comes_whole(layout: str, profile: str, whole: bool) -> None:
+    """Elsewhere accepting it is the failure, of kind torn or stale (`test_tags`)."""
+    assert placed_whole(getattr(shmem, layout), NAMED[profile]) is whole
 
 
 # ---- what a search leaves out ----

@@ -73,8 +73,9 @@ class Reasons:
             return self._apart(first, second)
         if first.over == "store":
             return "no fence or quiet after the store"
-        between = [each for each in self._ordered.get(first.task, []) if each.clock.point > first.point
-                   and second.clock.steps(first.task) >= each.clock.point]  # fmt: skip
+        upto = second.clock.steps(first.task)
+        done = self._ordered.get(first.task, [])
+        between = [each for each in done if first.point < each.clock.point <= upto and each.ctx >= 0]
         same = [each for each in between if each.ctx == first.ctx]
         if not same and between:
             how = "fence" if between[-1].how == "fence" else "quiet"

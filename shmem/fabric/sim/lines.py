@@ -47,8 +47,9 @@ def poll(fabric: SimFabric, op: Fields, timeout_s: float) -> Status:
         return Status.TIMEOUT
     if fabric.job.tags is not None:
         reader.check()
-    if fabric.job.observed is not None and placed_whole(layout, fabric.profile):
-        fabric.job.observed.taken(Place(fabric.me, op.src, op.src + layout.span(op.n)))
+    if fabric.job.observed is not None:
+        place = Place(fabric.me, op.src, op.src + layout.span(op.n))
+        fabric.job.observed.polled(place, placed_whole(layout, fabric.profile))
     fabric.heap.write(op.dst, found)
     return Status.OK
 

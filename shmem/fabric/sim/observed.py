@@ -8,9 +8,7 @@ compared with what they should be whenever their PE calls, and a change counts a
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ...check.races.events import (
@@ -37,23 +35,14 @@ from ...memory import caller
 from ...records import Kind as Word
 from ...runtime import here
 from ...slots import SHARED
+from .pending import Pending
 
 if TYPE_CHECKING:
     from .tasks import Job
 
+NO_CONTEXT = -1  # a fence of it orders own stores only
 _LOOKS = {"test": Kind.WAIT, "fetch": Kind.FETCH, "load of a cell": Kind.POLL_LINE}
 _KINDS = {Made.WRITE: Kind.PUT, Made.READ: Kind.GET, Made.ATOMIC: Kind.UPDATE}
-
-
-@dataclass
-class _Source:
-    """Private memory that an operation may still read."""
-
-    task: Task
-    ctx: int
-    target: int
-    address: int
-    data: bytes
 
 
 class Observed:
@@ -68,8 +57,7 @@ class Observed:
         self._inside: set[Task] = set()  # tasks in a collective call
         self._known: set[Key] = set()  # requests that were told
         self._released: set[Hashable] = set()
-        self._sources: dict[int, list[_Source]] = {}  # by PE
-        self._touched: set[Key] = set()  # results that the program has written to
+        self._pending = [Pending() for _ in range(job.program.n)]  # by PE
 
     @property
     def task(self) -> Task:
@@ -169,8 +157,7 @@ class Observed:
                 at=Span(*request.word), source=None, result=None, type=Word.U64.name, carries=group, group=None,
             ))  # fmt: skip
         if source is not None and self._place(*source) is None:
-            kept = _Source(self.task, q, request.target, source[0], ctypes.string_at(*source))
-            self._sources.setdefault(request.pe, []).append(kept)
+            self._pending[request.pe].source(q, request.target, *source)
 
     def _place(self, address: int, nbytes: int) -> Place | None:
         return self._job.heaps[self._own].find(address, nbytes)  # type: ignore[index, no-any-return]
@@ -224,14 +211,17 @@ class Observed:
             what = self._type() if kind is Kind.FETCH else ""
             self.events.append(Waited(self.task, caller(), Span(*place), kind, what))
 
-    def taken(self, place: Place) -> None:
-        """Lines were accepted."""
-        self.events.append(LinesTaken(self.task, Span(*place)))
+    def polled(self, place: Place, whole: bool) -> None:
+        """Lines were accepted. whole: they come as their reader relies on."""
+        self.access(Kind.POLL_LINE, place, Kind.POLL_LINE.value)
+        if whole:
+            self.events.append(LinesTaken(self.task, Span(*place)))
 
     def fence(self, q: int) -> None:
         """A fence."""
         if not self._hidden():
-            self.events.append(Fence(self.task, q, self._context(q)[1]))
+            reached = NO_CONTEXT if self._job.program.profile.engine_scoped else q
+            self.events.append(Fence(self.task, reached, self._context(q)[1]))
 
     def quiet(self, q: int, level: int, pes: Iterable[int] | None) -> None:
         """A completion."""
@@ -239,11 +229,8 @@ class Observed:
             return
         for target in [None] if pes is None else pes:
             self.events.append(Quiet(self.task, q, target, Level(level)))
-            if level != Level.RESULT and self._own in self._sources:
-                self._sources[self._own] = [
-                    each for each in self._sources[self._own]
-                    if each.ctx != q or (target is not None and each.target != target)
-                ]  # fmt: skip
+            if level != Level.RESULT and self._own is not None:
+                self._pending[self._own].read(q, target)
 
     def gave(self, token: object) -> None:
         """The running task has made something possible."""
@@ -262,29 +249,15 @@ class Observed:
 
     def follow(self) -> None:
         """Compares the private memory of pending operations of the running task's PE."""
-        own = self._own
-        if own is None:
-            return
-        for each in self._sources.get(own, ()):
-            now = ctypes.string_at(each.address, len(each.data))
-            if now != each.data:
-                lo, hi = _differing(each.data, now)
-                each.data = now
-                self._changed(each.address + lo, hi - lo)
+        if self._own is not None:
+            for address, nbytes in self._pending[self._own].changes():
+                self._changed(address, nbytes)
 
     def touched(self, key: Key, address: int, now: bytes, expected: bytes) -> None:
         """What a result is to be written to: the program must not, before it is complete."""
-        if now != expected and key not in self._touched:
-            self._touched.add(key)
-            lo, hi = _differing(expected, now)
-            self._changed(address + lo, hi - lo)
+        if self._own is not None and (found := self._pending[self._own].touched(key, address, now, expected)):
+            self._changed(*found)
 
     def _changed(self, address: int, nbytes: int) -> None:
         what = "store before this line"
         self.events.append(Access(self.task, caller(), Kind.STORE, self._private(address, nbytes), what))
-
-
-def _differing(one: bytes, other: bytes) -> tuple[int, int]:
-    """From the first to behind the last byte that differs."""
-    at = [i for i, (a, b) in enumerate(zip(one, other, strict=True)) if a != b]
-    return at[0], at[-1] + 1
