@@ -189,8 +189,7 @@ def init(heap_size: int | str | None = None, fabric: str | None = None) -> None:
     settings = running.settings if running else process.settings or config.read(warn=mpi_start.first())
     given = settings.heap_size_given or heap_size is not None
     asked = _size(heap_size, settings)
-    name = settings.fabric if fabric is None else fabric
-    chosen = settings if name == settings.fabric else replace(settings, fabric=name)
+    chosen = settings if fabric is None else replace(settings, fabric=fabric)
     (process.world or bootstrap.World(0, 1)).check(chosen)
     if running is not None:
         running.starts += 1
@@ -202,7 +201,7 @@ def init(heap_size: int | str | None = None, fabric: str | None = None) -> None:
         process.world = bootstrap.connect(settings)
     world = process.world
     same = {"check_symmetry": settings.check_symmetry, "hosts_emulated": settings.hosts_emulated}
-    world.agree({"heap_size": asked, "fabric": name, **same})
+    world.agree({"heap_size": asked, "fabric": chosen.fabric, **same})
     process.current = _attach(settings, world, asked, given)
     _tell_start(process.current)
     if (before := process.ended) is not None:
