@@ -39,6 +39,7 @@ class Mutant:
 N = "shmem/_native/"
 MPI = "tests/mpi/"
 SIM, CHECK = "shmem/", "tests/check/"
+RACES = SIM + "check/races/"
 MUTANTS = (
     Mutant("put wakes nobody", N + "memory.c", "    sm_wake(p, pe, dst, n);", "", MPI + "test_wake_ups.py", THREE),
     Mutant("amo wakes nobody", N + "memory.c", "        sm_wake(p, pe, off, sizeof(T));", "       ", MPI + "test_wake_ups.py", THREE),
@@ -178,6 +179,20 @@ MUTANTS = (
            CHECK + "test_reductions.py -k random"),
     Mutant("only silent writes are seen to change", SIM + "delivery/facts.py", "return write.writes and (not write.silent or", "return write.writes and (write.silent or",
            CHECK + "test_reductions.py -k random"),
+    Mutant("a fence orders gets", RACES + "judge.py", "clock if event.kind is Kind.GET else clock.fenced", "clock.fenced", CHECK + "test_races.py -k fence"),
+    Mutant("a fence is of every context", RACES + "clocks.py", " and key[2] == ctx", "", CHECK + "test_races.py -k context"),
+    Mutant("a sync's own fence counts", RACES + "judge.py", "            running.pending = {}  # a sync's own fence\n", "",
+           CHECK + "test_races.py -k sync_all"),
+    Mutant("a flag that was replaced counts", RACES + "history.py", "            if replaces:", "            if False:",
+           CHECK + "test_races_clean.py -k replaced"),
+    Mutant("own stores are seen at once", RACES + "clocks.py", "        if pe == pe_of(task):\n            return", "        if True:\n            return",
+           CHECK + "test_races.py -k store"),
+    Mutant("a wait does not see who wrote", SIM + "fabric/sim/fabric.py", "marks=self.job.observed is not None) for place, _ in words",
+           "marks=False) for place, _ in words", CHECK + "test_races_clean.py -k no_value"),
+    Mutant("a collective call is an edge", SIM + "fabric/sim/fabric.py", "if q == self.inner and observed is not None and", "if False and",
+           CHECK + "test_races.py -k reduction"),
+    Mutant("a changed source is not seen", SIM + "fabric/sim/pending.py", "            if now != each.data:", "            if False:",
+           CHECK + "test_races.py -k private"),
 )  # fmt: skip
 
 
