@@ -22,6 +22,7 @@ from shmem.delivery.profiles import NAMED
 from shmem.fabric.sim import Job, Program
 
 from .programs import meeting_program
+from .test_races_oracle import apart
 
 FULL = os.environ.get("SHMEMU_TEST_CELLS") == "full"
 SEEDS, STATES, ORDERS = (400, 20_000, 100) if FULL else (24, 2_500, 30)
@@ -32,7 +33,7 @@ Seen = set[frozenset[object]]
 def races(job: Job, mode: str) -> frozenset[object]:
     """The races of an execution, by what each access is."""
     assert job.observed is not None
-    found = Judge(mode).run(job.observed.events)
+    found = Judge(mode).run(apart(job.observed.events))
     at = lambda span: span if isinstance(span.space, int) else "private"  # noqa: E731  # it lies elsewhere in each run
     return frozenset(frozenset((each.task, each.what, at(each.at), each.part) for each in race.ends) for race in found)
 

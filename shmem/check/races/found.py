@@ -23,13 +23,8 @@ def mode_of(races: object) -> str:
 
 
 def races_of(job: Job) -> list[Race]:
-    """The races of an execution, each pair of lines once, with those that the program is most likely to mean first."""
-    if job.observed is None:
-        return []
-    found: dict[tuple[object, ...], Race] = {}
-    for race in Judge(job.program.races).run(job.observed.events):
-        found.setdefault(race.key, race)
-    return list(found.values())
+    """The races of an execution, each pair of lines once."""
+    return [] if job.observed is None else Judge(job.program.races).run(job.observed.events)
 
 
 @dataclass

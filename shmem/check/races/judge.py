@@ -48,6 +48,7 @@ class Judge:
     def __init__(self, mode: str = "lenient") -> None:
         self.lenient = mode == "lenient"
         self.races: list[Race] = []
+        self._keys: set[tuple[object, ...]] = set()
         self._tasks: dict[Task, Running] = {}
         self._tokens: dict[Hashable, Clock] = {}
         self._history = History()
@@ -58,7 +59,7 @@ class Judge:
         self._reasons = Reasons()
 
     def run(self, events: Iterable[Event]) -> list[Race]:
-        """Takes a whole stream; the races, in the order of their second accesses."""
+        """Takes a whole stream; the races, one for each pair of lines, in the order of their second accesses."""
         for event in events:
             _TAKE[type(event)](self, event)
         return self.races
@@ -103,11 +104,17 @@ class Judge:
     def _made(self, made: Made) -> None:
         for other in self._history.near(made):
             if conflict(other, made, self.lenient) and not other.before(made.clock, self.lenient):
-                race = Race(other, made, self._reasons.why(other, made))
-                self.races.append(race)
-                self._reasons.open(race)
+                self._race(Race(other, made, ""))
         self._history.add(made)
         self._reasons.note(made, self._landings)
+
+    def _race(self, race: Race) -> None:
+        """Notes a race, the first between two lines: of loops there would be many more."""
+        if race.key not in self._keys:
+            self._keys.add(race.key)
+            race.why = self._reasons.why(race.first, race.second)
+            self.races.append(race)
+            self._reasons.open(race)
 
     # ---- what orders ----
 
