@@ -25,7 +25,7 @@ from .as_program import Watched
 from .programs import request_program, shmem_program
 from .test_sim import FULL, SETTINGS, ends_as_data
 
-SEEDS = 60 if FULL else 15
+SEEDS = 60 if FULL else 8
 # What is fast in one is slow in the other, so that they differ in what comes first.
 MODELS = (
     Model("far", {"network": Link(2.0, 0.1, 0.5, 0.1)}, receive_us=0.1),

@@ -23,7 +23,7 @@ CASES = [
     (test, name) for path in FILES for test in read(path) for name in test.verdicts
     if any(each.verb in as_requests.REQUESTS for statements in test.programs.values() for each in statements)
 ]  # fmt: skip
-SEEDS = 80 if FULL else 12
+SEEDS = 80 if FULL else 8
 
 
 def compare(test: Test, profile: Profile) -> bool:

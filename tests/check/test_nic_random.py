@@ -15,7 +15,7 @@ SEEDS = {  # of programs with several ends; others as soon as there are other op
     50687: "suspend", 53049: "go_on", 52113: "strict_suspend", 55468: "repeat",
 }  # fmt: skip
 NAMES = list(PROFILES)
-MORE = {seed: NAMES[seed % len(NAMES)] for seed in range(3000 if FULL else 0)}  # hours
+MORE = {seed: NAMES[seed % len(NAMES)] for seed in range(150 if FULL else 0)}
 
 
 @pytest.mark.parametrize("seed", {**SEEDS, **MORE})

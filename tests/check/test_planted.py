@@ -28,7 +28,12 @@ TOO_LARGE = [
     ("an_array_that_is_not_freed", False), ("an_array_that_is_not_freed", True),
     ("a_line_whose_words_come_in_any_order", False),
 ]  # fmt: skip
-COMPARED = [(name, right) for name in PLANTED for right in (False, True) if FULL or (name, right) not in TOO_LARGE]
+COMPARED = [
+    (name, right)
+    for i, name in enumerate(PLANTED)
+    for right in (False, True)
+    if FULL or ((name, right) not in TOO_LARGE and right == i % 2)  # the bug or its twin, in turn
+]
 
 
 def explored(name: str, right: bool, strategy: str, budget: Any = None) -> Report:

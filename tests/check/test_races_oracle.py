@@ -24,7 +24,7 @@ from shmem.fabric.sim import Program
 from . import closure
 from .programs import race_program
 
-SEEDS = 1500 if os.environ.get("SHMEMU_TEST_CELLS") == "full" else 100
+SEEDS = 400 if os.environ.get("SHMEMU_TEST_CELLS") == "full" else 40
 PROFILES = ("openshmem", "rc_relaxed", "tso")
 
 
