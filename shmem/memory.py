@@ -44,9 +44,9 @@ _IN_OURS = _InOurs()
 
 def caller(frame: FrameType | None = None) -> str:
     """'file.py:12' of the line outside these packages that called (this function, or the frame)."""
-    frame = frame or sys._getframe(1)
-    while frame.f_back is not None and _IN_OURS[frame.f_code.co_filename]:
-        frame = frame.f_back
+    frame, ours = frame or sys._getframe(1), _IN_OURS
+    while ours[frame.f_code.co_filename] and (back := frame.f_back) is not None:
+        frame = back
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
 
