@@ -5,7 +5,7 @@ A move is an event of the delivery or a step of a task.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -17,7 +17,6 @@ from .fates import forked as forked
 from .machine import Machine
 from .receiving import flushes, places
 from .requests import BELLS, BESIDE, Act, Event, Kind, Place, Request, Stage
-from .tables import EFFECTS
 from .views import placing
 
 Move = Any  # hashable, and the same in every run: the number of a task, or an `Event`
@@ -294,11 +293,10 @@ def _needs(machine: Machine, event: Event) -> list[object]:
     return [("posted", event.key), *rung, *causes(machine, event)]
 
 
-def fenced(machine: Machine, pe: int, space: int) -> Iterator[Request]:
-    """What a fence has put before a later store of a PE to a memory; also what of it is over."""
-    for each in machine.known.values():
-        if each.fenced and each.pe == pe and each.target == space and each.kind in EFFECTS:
-            yield each
+def fenced(machine: Machine, pe: int, space: int) -> list[Event]:
+    """The events without which a store of a PE to a memory would have to wait (`Machine.holds_back`)."""
+    before = (machine.known.get(key) for key in machine.behind.get((pe, space), ()))
+    return [event for each in before if each is not None for event in reached(machine, each, Stage.PLACED)]
 
 
 def completed(

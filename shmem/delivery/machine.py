@@ -23,7 +23,7 @@ from .profiles import Profile
 from .queues import QueueState
 from .receiving import accept, flush, give_up
 from .requests import BELLS, BESIDE, FAULTS, Act, Event, Key, Kind, Place, Request, Stage
-from .tables import Rules
+from .tables import EFFECTS, Rules
 from .tags import Call, Tags
 from .views import Views, shows
 
@@ -64,6 +64,7 @@ class Machine:
         self.failed: dict[Key, Event] = {}  # requests that failed or were flushed, and the events that ended them
         self.known: dict[Key, Request] = {}  # all that was ever posted: what of it never changes
         self.ahead: dict[Key, Sequence[Event]] = {}  # the next events of requests that wait for nobody
+        self.behind: dict[tuple[int, int], list[Key]] = {}  # by PE and memory: what a fence has put before later stores
         self.forwarding = profile.program_order or profile.stores != "coherent"
 
     # ---- what programs do ----
@@ -190,6 +191,14 @@ class Machine:
             if request.kind is Kind.STORE or request.queue == queue or (default and request.ring):
                 request.fenced = request.fenced or not self.profile.engine_scoped or request.kind is Kind.STORE
                 request.spread = request.fenced and default and self._asked(request)
+                keys = self.behind.setdefault((pe, request.target), [])
+                if request.fenced and request.kind in EFFECTS and request.key not in keys:
+                    keys.append(request.key)
+
+    def holds_back(self, pe: int, space: int) -> bool:
+        """Whether a store of a PE that takes effect at once still has to wait for what a fence has put before it."""
+        flight = (self.flight.get(key) for key in self.behind.get((pe, space), ()))
+        return any(each is not None and not each.reached(Stage.PLACED) for each in flight)
 
     def _asked(self, request: Request) -> bool:
         return not request.ring or request.key <= self.queue_pairs[request.queue].asked
@@ -414,6 +423,7 @@ class Machine:
         other = Machine.__new__(Machine)
         other.profile, other.rules, other.memory = self.profile, self.rules, self.memory.copy()
         other.views = None if self.views is None else self.views.copy(other.memory)
+        other.behind = {where: list(keys) for where, keys in self.behind.items()}
         other.flight = {key: request.copy() for key, request in self.flight.items()}
         other.posted = dict(self.posted)
         other.completions = {cq: list(told) for cq, told in self.completions.items()}

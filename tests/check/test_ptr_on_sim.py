@@ -12,9 +12,12 @@ import shmem
 from shmem.check import dpor, eager, explore
 from shmem.check.bounds import Bounds
 from shmem.check.exploration import prepare
+from shmem.check.litmus.language import parse
 from shmem.check.surroundings import live
 from shmem.delivery.profiles import NAMED, varied
 from shmem.fabric.sim import Job
+
+from .test_sim import ends_as_data
 
 STATES = 4_000
 
@@ -157,3 +160,12 @@ def test_a_lock_of_compare_and_swap_is_no_deadlock() -> None:
 
     report = explore(spins, 2, varied("srd", unit=8))
     assert (report.ok, report.complete) == (True, True), report
+
+
+@pytest.mark.parametrize("profile", NAMED)
+def test_a_fence_orders_a_put_to_the_own_pe_before_a_store(profile: str) -> None:
+    """In the litmus language as well."""
+    [test] = parse(
+        'test FS "fence"\ninit x = 0\nP0: put x@0 = 1; fence; x = 2; pe_quiet 0; r1 = x\nverdict srd clean\n'
+    )
+    assert [end[0][0] for end in ends_as_data(test, varied(profile, unit=8))] == [(("r1", 2),)]

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...check.races.events import Kind as Seen
-from ...delivery.facts import Touch, Undone, acquires, completed, could_acquire, fenced, reached, stores, without
+from ...delivery.facts import Touch, Undone, acquires, completed, could_acquire, fenced, stores, without
 from ...delivery.requests import Event, Kind, Place, Stage
 from ...delivery.tables import EFFECTS
 from ...delivery.tags import Call
@@ -185,21 +185,15 @@ class SimFabric:
             self._stored(place, what)
             machine.store(me, place, data, call)  # its placement is what others see
             return
-        assert isinstance(place.space, int)
-        before = list(fenced(machine, me, place.space))
+        space = place.space
+        assert isinstance(space, int)
 
         def touches() -> tuple[Touch, ...]:
             return stores(machine, me, place, data)
 
-        def ready() -> bool:
-            return all(each.reached(Stage.PLACED) for each in before)
-
-        def needs() -> list[Event]:
-            return [event for each in before for event in reached(machine, each, Stage.PLACED)]
-
         step = Step(what, lambda: machine.store(me, place, data, call), touches=touches)
-        if before:
-            step.ready, step.needs = ready, needs
+        if machine.behind.get((me, space)):
+            step.ready, step.needs = lambda: not machine.holds_back(me, space), lambda: fenced(machine, me, space)
         self.do(step)
         self._stored(place, what)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from ....delivery.facts import Touch, Undone, acquires, could_acquire, stores, without
+from ....delivery.facts import Touch, Undone, acquires, could_acquire, fenced, stores, without
 from ....delivery.profiles import Profile
 from ....delivery.requests import Place
 from ..model import COMPARE, WORD, Layout, Step
@@ -85,7 +85,13 @@ class Values:
         yield from self._loads(statement.values[0], "sum")
         word = statement.word
         assert word is not None
-        yield self._step(lambda run: self._put_value(run, word, self._hidden(run, "sum")), touches=self._stores(word))
+        run, touches = lambda run: self._put_value(run, word, self._hidden(run, "sum")), self._stores(word)
+        pe, place = self.pe, self.layout.place(self.pe, word, 1)
+        if touches is None or place is None or place.space != pe:
+            yield self._step(run, touches=touches)
+        else:  # it takes effect at once
+            free, needs = lambda run: not run.machine.holds_back(pe, pe), lambda run: fenced(run.machine, pe, pe)
+            yield self._step(run, free, touches, needs)
 
     def _until(self, plain: bool) -> Iterator[Step]:
         """Waits for an own word: as a plain load gives it, or as it is in memory."""
