@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import subprocess
 import sys
 from pathlib import Path
@@ -82,7 +83,7 @@ def test_a_pe_that_never_starts_is_waited_for_with_a_limit(tmp_path: Path, launc
     awaited = (
         "waited 1 s for all 3 PEs of the job in the start of MPI; some have not come: each must start shmem, or MPI"
     )
-    assert told
+    assert told, job.text
     assert set(told) <= {f"PE 0: {awaited}", f"PE 2: {awaited}"}
     assert "Thread 0x" not in job.text
     assert launcher == "run" or KIND == "openmpi" or job.text.splitlines() == told
@@ -117,3 +118,19 @@ def test_the_watchdog_is_called_off_and_called_again() -> None:
     code, text = watched(10**18, "off")
     assert code == 0
     assert text in ("notice\n", "")  # as may be: its time had come
+
+
+def test_the_watchdog_aborts_the_job_when_its_words_were_read() -> None:
+    """MPICH's launcher takes the abort from one pipe, words from another, and forwards none after it."""
+    reader, writer = os.pipe()
+    command = [sys.executable, "-c", WATCHED.format(end=1)]
+    environment = {**os.environ, "PMI_FD": str(writer)}
+    with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, pass_fds=[writer]) as process:
+        os.close(writer)
+        assert process.stderr is not None
+        assert select.select([process.stderr], [], [], 60)[0]
+        assert not select.select([reader], [], [], 0.2)[0]  # it waits a second, in a thousand naps
+        assert process.stderr.read(4) == b"end\n"
+        assert os.read(reader, 100) == b"cmd=abort exitcode=1\n"
+    os.close(reader)
+    assert process.returncode == 1

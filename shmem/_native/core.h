@@ -119,6 +119,8 @@ int sm_in_barrier(const sm_pe *p, int slot);
 void sm_copy_rows(const sm_op *op);
 void sm_reduce_rows(const sm_op *op);
 int sm_exit_comes(void);                    /* the exit handler has MPI to end, and has not run yet */
+void sm_let_read(void);                     /* waits, 2 s at most, until the pipes this process printed into are empty:
+                                             * MPICH's launcher loses what it has not read when the job aborts */
 void sm_cast(const sm_op *op);
 void sm_put_lines(sm_pe *p, const sm_op *op);
 int sm_poll_lines(sm_pe *p, const sm_op *op, int64_t timeout_ns);

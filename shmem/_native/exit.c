@@ -47,16 +47,19 @@ static void abort_before_start(int status) {
     execl(leave.python, leave.python, "-c", code, (char *)NULL);
 }
 
-/* MPICH's launcher loses what it has not read yet of a rank's output when the job aborts (shmem/failure.py). */
-static void abort_job(int status) {
+void sm_let_read(void) {
     struct timespec pause = {0, 1000000};
-    fflush(NULL);
     for (int fd = 1; fd <= 2; fd++) {
         struct stat st;
         int left = 0;
         if (fstat(fd, &st) || !S_ISFIFO(st.st_mode)) continue;
         for (int i = 0; i < 1000 && !ioctl(fd, FIONREAD, &left) && left; i++) nanosleep(&pause, NULL);
     }
+}
+
+static void abort_job(int status) {
+    fflush(NULL);
+    sm_let_read();
     leave.abort(leave.comm, status);
     _exit(status);                          /* MPICH's may return, having told its launcher */
 }

@@ -66,6 +66,7 @@ static void *watch(void *unused) {
     if (sleep_until(dog.end_ns)) return NULL;
     say(dog.end);
     unlink_shared();
+    sm_let_read();
     end_job();
     _exit(1);
 }
