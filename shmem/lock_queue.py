@@ -229,7 +229,7 @@ def acquire(pe: PE, place: Place, limit: float) -> None:
         if pe.settings.on_death == "survive":
             pe.fabric.dead(look=True)
             check_reachable(pe, _ahead(pe, place)[-1])  # of the others that are dead the holder will take no notice
-        _await(pe, place, CMP.GE, TURN, lambda: _holder(pe, place), end)
+        _await(pe, place, CMP.GE, TURN, lambda: _before(pe, place), end)
         place.step = Step.HELD
 
 
@@ -272,7 +272,7 @@ def _await(pe: PE, place: Place, cmp: CMP, value: int, seen: Callable[[], str], 
 
 
 def _ahead(pe: PE, place: Place) -> list[int]:
-    """This PE, those in the queue before it and the holder: from node to node, so each link was so at some moment."""
+    """This PE and those before it, up to the holder: from node to node, so each link was so at some moment."""
     ahead = {(look(pe, other, place.node) & NEXT) - 1: other for other in range(pe.n)}
     queue = [pe.me]
     while queue[-1] in ahead and len(queue) <= pe.n:
@@ -280,10 +280,11 @@ def _ahead(pe: PE, place: Place) -> list[int]:
     return queue
 
 
-def _holder(pe: PE, place: Place) -> str:
-    """Who has the lock, and who stands between, in words."""
+def _before(pe: PE, place: Place) -> str:
+    """Who stands before this PE, in words. The first is not called the holder: a PE that came a moment ago may not have
+    told the one in front yet, and ends the chain of links then."""
     queue = _ahead(pe, place)
     if len(queue) == 1:
         return "no PE before this one in the queue"
     between = ", ".join(str(other) for other in queue[-2:0:-1])
-    return f"PE {queue[-1]} as its holder" + (f", and before this PE, PE {between}" if between else "")
+    return f"PE {queue[-1]} at the head of its queue" + (f", and before this PE, PE {between}" if between else "")

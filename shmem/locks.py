@@ -79,7 +79,7 @@ def set_lock(lock: Array, *, timeout: float | None = None) -> None:
     done before `clear_lock` is visible. timeout: seconds, default SHMEMU_TIMEOUT_S. After ShmemTimeout, as after any
     exception, this PE does not wait for the lock any more and is passed over; a next `set_lock` before that gets the
     old place. A lock belongs to a PE, not to a thread. Raises LockError if this PE holds it already or another of its
-    threads is waiting for it, NotSymmetric, DtypeError, SizeMismatch, ShmemTimeout naming the holder, PeerDied: who
+    threads is waiting for it, NotSymmetric, DtypeError, SizeMismatch, ShmemTimeout naming the queue, PeerDied: who
     died waiting is passed over, a lock whose holder died is lost. OpenSHMEM 1.6, 9.13 (shmem_set_lock).
     """
     _use(lock, False, _take, timeout, [False])
