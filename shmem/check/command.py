@@ -75,7 +75,7 @@ def check(
             leaks=leaks, races=races or False,
         )  # fmt: skip
         report.program = "::".join(parted(_given(program)))
-    _tell(report, out, fresh=replay is None, races=races or "")
+    _tell(report, out, fresh=replay is None)
     if trace is not None:
         typer.echo(f"trace: {trace}")
     if not report.ok:
@@ -103,20 +103,20 @@ def _replayed(
         pes, profile = saved.n_pes if pes is None else pes, profile or saved.profile
         leaks = leaks or saved.kind == "leak"
         if saved.kind == "race":
-            races = races or ("strict" if "--races strict" in saved.command else "lenient")
+            races = races or saved.races
     options: dict[str, Any] = {"trace": trace, "leaks": leaks, "races": races or False}
     report = again(load(_given(program)), token, 2 if pes is None else pes, profile, **options)
     report.program = "::".join(parted(_given(program)))
     return report
 
 
-def _tell(report: Report, out: Path | None, fresh: bool, races: str) -> None:
+def _tell(report: Report, out: Path | None, fresh: bool) -> None:
     """Prints the report. Failures that are new are saved."""
     for failure in report.failures:
         n, profile = report.n_pes, report.profile
         words = [report.program, "-n", str(n), "--profile", profile, "--replay", failure.token]
         words += ["--leaks"] if failure.kind == "leak" else []
-        words += ["--races", races] if failure.kind == "race" else []
+        words += ["--races", report.races] if failure.kind == "race" else []
         failure.command = f"{COMMAND} {shlex.join(words)}"
     typer.echo(str(report))
     for failure in report.failures if fresh else []:

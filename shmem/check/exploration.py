@@ -162,7 +162,7 @@ class _Exploration:
     ) -> None:
         self.program, self.bounds, self.strategy, self.seed = program, bounds, strategy, seed
         self.keep_going, self.shrink, self.twice = keep_going, shrink, twice
-        self.report = Report(name, program.n, program.profile.name, strategy, seed)
+        self.report = Report(name, program.n, program.profile.name, strategy, seed, program.races)
         self.unspun: set[str] = set()
         self.kinds: set[tuple[object, ...]] = set()
         self.unjudged: set[str] = set()
@@ -241,7 +241,7 @@ def replay(
     choices = tokens.decode(token, made.identity)
     if trace is not None:
         timeline.prepare(trace)
-    report = Report(named(program), n_pes, made.profile.name, "replay", 0, executions=1)
+    report = Report(named(program), n_pes, made.profile.name, "replay", 0, made.races, executions=1)
     with live(made):
         job, _ = follow(made, choices)
         end, pairs = job.end(), races_of(job)

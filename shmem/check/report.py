@@ -39,7 +39,8 @@ class Report:
     """What `explore` found.
 
     ok: no failure. complete: every delivery and every order that can be told apart was looked at, within no bound.
-    outcomes: how many executions had the PEs return what, of those that did not fail.
+    outcomes: how many executions had the PEs return what, of those that did not fail. races: how they were judged,
+    "lenient" or "strict", "" if they were not.
     """
 
     program: str
@@ -47,6 +48,7 @@ class Report:
     profile: str
     strategy: str
     seed: int
+    races: str = ""
     executions: int = 0
     states: int = 0
     complete: bool = False

@@ -26,6 +26,7 @@ class Saved:
     kind: str
     token: str
     command: str
+    races: str
 
 
 def save(report: Report, failure: Failure, out: str | os.PathLike[str] | None = None) -> Path:
@@ -38,8 +39,9 @@ def save(report: Report, failure: Failure, out: str | os.PathLike[str] | None = 
     path = folder / f"{digest(report.program, failure.kind, failure.who, failure.token, *more)}.json"
     what = {
         "schema": SCHEMA, "program": report.program, "n_pes": report.n_pes, "profile": report.profile,
-        "strategy": report.strategy, "seed": report.seed, "kind": failure.kind, "pe": failure.pe, "text": failure.text,
-        "token": failure.token, "story": failure.story, "command": failure.command,
+        "strategy": report.strategy, "seed": report.seed, "races": report.races, "kind": failure.kind,
+        "pe": failure.pe, "text": failure.text, "token": failure.token, "story": failure.story,
+        "command": failure.command,
     }  # fmt: skip
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -70,7 +72,7 @@ def read(path: str | os.PathLike[str]) -> Saved:
     try:
         if data["schema"] != SCHEMA:
             raise KeyError
-        texts = [data["profile"], data.get("kind", ""), data["token"], data["command"]]
+        texts = [data["profile"], data.get("kind", ""), data["token"], data["command"], data.get("races", "")]
         if not all(isinstance(each, str) for each in [data["program"], *texts]):
             raise TypeError
         return Saved(data["program"], int(data["n_pes"]), *texts)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from shmem.check.races.events import (
+from shmem.fabric.events import (
     Access,
     Acquire,
     Answered,

@@ -15,10 +15,10 @@ from shmem import config
 from shmem.check.litmus import races as litmus
 from shmem.check.litmus.language import parse
 from shmem.check.once import once
-from shmem.check.races.events import Event, Kind, Operation, Quiet
 from shmem.check.races.judge import Judge
 from shmem.check.races.rules import MODES
 from shmem.delivery.profiles import NAMED
+from shmem.fabric.events import Event, Kind, Operation, Quiet
 from shmem.fabric.sim import Program
 
 from . import closure
@@ -93,4 +93,4 @@ def test_the_closure_notices_an_edge_that_is_gone() -> None:
 def test_they_share_nothing_but_the_events() -> None:
     tree = ast.parse(Path(closure.__file__).read_text())
     modules = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-    assert {name for name in modules if name and name.startswith("shmem")} == {"shmem.check.races.events"}
+    assert {name for name in modules if name and name.startswith("shmem")} == {"shmem.fabric.events"}

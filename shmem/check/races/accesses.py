@@ -6,8 +6,8 @@ import os
 from collections.abc import Hashable
 from dataclasses import dataclass
 
+from ...fabric.events import Kind, Level, Span, Task, pe_of
 from .clocks import Clock
-from .events import Kind, Level, Span, Task, pe_of
 from .rules import Verdict, origin_verdict, target_verdict
 
 

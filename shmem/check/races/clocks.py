@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping
 from typing import NamedTuple
 
-from .events import Level, Task, pe_of
+from ...fabric.events import Level, Task, pe_of
 
 Channel = Hashable  # a task; ("store", task); ("fenced", task, ctx); (level, task, ctx, PE or None for all)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 
+from ...fabric.events import Span
 from .accesses import Made
-from .events import Span
 
 PAGE = 64
 PAGES_MAX = 64  # a longer access is looked at by all of its space

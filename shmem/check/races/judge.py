@@ -20,9 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any
 
-from .accesses import Made, Race, conflict
-from .clocks import Clock, Running
-from .events import (
+from ...fabric.events import (
     Access,
     Acquire,
     Answered,
@@ -38,6 +36,8 @@ from .events import (
     Task,
     Waited,
 )
+from .accesses import Made, Race, conflict
+from .clocks import Clock, Running
 from .history import History, Landings
 from .reasons import Reasons
 

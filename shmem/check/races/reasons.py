@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ...fabric.events import Kind, Task, pe_of
 from .accesses import Made, Race, unlike
 from .clocks import Clock
-from .events import Kind, Task, pe_of
 from .history import Landings
 
 AFTER = "the wait that would order them comes after the access"

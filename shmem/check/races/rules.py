@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import Enum
 
-from .events import Kind
+from ...fabric.events import Kind
 
 
 class Verdict(Enum):

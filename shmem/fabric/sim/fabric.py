@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ...check.races.events import Kind as Seen
 from ...delivery.facts import Touch, Undone, acquires, completed, could_acquire, fenced, stores, without
 from ...delivery.requests import Event, Kind, Place, Stage
 from ...delivery.tables import EFFECTS
@@ -20,6 +19,7 @@ from ...errors import ContextError
 from ...heap import POISON
 from ...memory import caller
 from ...records import REFUSED, Conditions, Records
+from ..events import Kind as Seen
 from ..interface import CONTEXTS, Caps, Counter, Fabric, Level, Members, Status
 from .calls import Calls
 from .conditions import words_of

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ...check.races.events import Kind as Seen
 from ...delivery.facts import Touch
 from ...delivery.requests import Key, Place, Request, Stage
 from ...delivery.tags import Call
 from ...errors import CheckError
 from ...heap import POISON
+from ..events import Kind as Seen
 from .tasks import Step
 
 if TYPE_CHECKING:

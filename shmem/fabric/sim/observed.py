@@ -1,4 +1,4 @@
-"""What a run on `sim` tells the race detector: a stream of events (`check.races.events`), kept in memory.
+"""What a run on `sim` tells the race detector: a stream of events (`fabric.events`), kept in memory.
 
 A job has one of these only where races are judged. It is told of calls as a program makes them: of a collective call,
 whose records run on a queue of their own, only what it does to the own arrays; of a lock, that it is held or let go;
@@ -11,7 +11,14 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from typing import TYPE_CHECKING
 
-from ...check.races.events import (
+from ...delivery.requests import Act, Event, Key, Place, Request
+from ...delivery.requests import Kind as Made
+from ...enums import CTX
+from ...memory import caller
+from ...records import Kind as Word
+from ...runtime import here
+from ...slots import SHARED
+from ..events import (
     Access,
     Acquire,
     Answered,
@@ -27,14 +34,7 @@ from ...check.races.events import (
     Task,
     Waited,
 )
-from ...check.races.events import Event as Told
-from ...delivery.requests import Act, Event, Key, Place, Request
-from ...delivery.requests import Kind as Made
-from ...enums import CTX
-from ...memory import caller
-from ...records import Kind as Word
-from ...runtime import here
-from ...slots import SHARED
+from ..events import Event as Told
 from .pending import Pending
 
 if TYPE_CHECKING:

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ...check.races.events import Kind as Seen
 from ...delivery.atomics import updated
 from ...delivery.requests import Kind, Place, Request, Stage, Update, units_of
 from ...enums import SIGNAL
 from ...records import CONDITION, NBI, Amo, Op
 from ...records import Kind as Word
+from ..events import Kind as Seen
 from ..interface import Level, Members, Status
 from . import lines, local
 from .tasks import Step
