@@ -139,7 +139,7 @@ def test_a_failure_is_told_and_saved(
         "strategy": "exhaustive", "seed": 5, "kind": kind, "pe": pe, "text": text, "command": command,
     }  # fmt: skip
     assert {name: saved[name] for name in expected} == expected
-    assert set(saved) == {*expected, "token", "story"}
+    assert set(saved) == {*expected, "token", "story", "races"}
     assert re.fullmatch(r"s1\.[0-9a-f]{8}\.[\w-]*", saved["token"])
     lines = out.splitlines()
     assert f"{kind}{'' if pe is None else f' of PE {pe}'}: {text}" in lines

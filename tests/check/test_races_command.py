@@ -53,6 +53,7 @@ def test_strict_says_more(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", "prog.py::disputed", "--races", "lenient"]) == 0
     assert main(["check", "prog.py::disputed", "--races", "strict"]) == 1
     [path] = Path("out/failures").iterdir()
+    assert json.loads(path.read_text())["races"] == "strict"
     assert main(["check", "--replay", str(path)]) == 1
     assert "and wait (PE 1, prog.py:15)" in capsys.readouterr().out
 
