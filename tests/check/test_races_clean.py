@@ -107,7 +107,7 @@ def test_calls_of_all_kinds_are_clean(program: Any) -> None:
     [("LL", "udma", True), ("LL", "openshmem", False), ("LL128", "udma", False), ("LL128", "tso", True)],
 )
 def test_a_line_is_an_edge_where_it_comes_whole(layout: str, profile: str, whole: bool) -> None:
-    """Elsewhere accepting it is the failure, of kind torn or stale (`test_tags`)."""
+    """Elsewhere accepting it is the failure, of kind torn or stale (`test_tags_of_lines`)."""
     assert placed_whole(getattr(shmem, layout), NAMED[profile]) is whole
 
 
