@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import shmem
+from shmem.slots import SLOTS
 
-from .data import stop
+from .data import Array, stop
+from .team_checks import PREDEFINED, slots_free
 
 
 @pytest.fixture
@@ -16,6 +20,21 @@ def fresh_heap() -> None:
     """A heap of which no byte was ever used: in the resident job, earlier tests have used the old one."""
     stop()
     shmem.init()
+
+
+@pytest.fixture
+def board() -> Iterator[Array]:
+    """A symmetric word for each PE."""
+    words = shmem.zeros(shmem.n_pes(), np.int64)
+    yield words
+    shmem.free(words)
+
+
+@pytest.fixture
+def no_team_left() -> Iterator[None]:
+    """A test has destroyed the teams that it made."""
+    yield
+    assert slots_free() == SLOTS - PREDEFINED
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
