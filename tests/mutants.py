@@ -155,7 +155,7 @@ MUTANTS = (
     Mutant("a NaN is passed over", N + "reduce.c", "(x >= y) | (x != x) ? x : y", "x >= y ? x : y", MPI + "test_reductions.py"),
     Mutant("the lowest position is the master", "moe_ep/routing.py", "    for k in range(owner.shape[1]):",
            "    for k in reversed(range(owner.shape[1])):", MPI + "test_ep_buffer.py"),
-    Mutant("an expert may come twice", "moe_ep/routing.py", "        raise RoutingError(_twice(topk_idx))", "        pass", MPI + "test_ep_buffer.py"),
+    Mutant("an expert may come twice", "moe_ep/routing.py", "        raise RoutingError(_twice(topk_idx))", "        pass", MPI + "test_ep_buffer_errors.py"),
     Mutant("a count is off by one", "moe_ep/dispatch.py", "    counts = -words - 1", "    counts = -words", MPI + "test_ep_buffer.py"),
     Mutant("an output is given out twice", "moe_ep/outputs.py", "sys.getrefcount(blocks[i]) == _IDLE]", "True]", MPI + "test_ep_buffer.py"),
     Mutant("the demo compares nothing", "moe_ep/demo/judge.py", 'found = reference.difference(array, got, f"rank {rank}: {name}", axes, nan)',
