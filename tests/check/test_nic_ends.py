@@ -13,7 +13,7 @@ from shmem.check import explore
 from shmem.delivery.profiles import Profile, varied
 from shmem.errors import CompletionError, CompletionQueueOverrun
 
-from .test_nic import WORDS, Ends, of_pe_0
+from .nic_pair import WORDS, Ends, of_pe_0
 
 BOTH = pytest.mark.parametrize("strategy", ["exhaustive", "eager"])
 

@@ -21,7 +21,7 @@ from shmem.errors import (
     StateError,
 )
 
-from .test_nic import WORDS, Ends, of_pe_0
+from .nic_pair import WORDS, Ends, of_pe_0
 
 TWO = np.array([1, 2])
 

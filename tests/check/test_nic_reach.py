@@ -13,7 +13,7 @@ from shmem.check import explore
 from shmem.delivery.profiles import varied
 from shmem.errors import CompletionError
 
-from .test_nic import WORDS, Ends, of_pe_0
+from .nic_pair import WORDS, Ends, of_pe_0
 
 ORDERS = {  # profile: the fence reaches, and nothing else orders the two
     "udma": True, "rc_strict": True, "udma_engine_scoped": False,

@@ -14,7 +14,7 @@ from shmem.check import explore
 from shmem.delivery.profiles import varied
 from shmem.errors import ArgumentError, FreedBlock, NotSymmetric, QueueStateError, ShmemTimeout, StateError
 
-from .test_nic import Ends, of_pe_0
+from .nic_pair import Ends, of_pe_0
 
 
 def freed() -> Any:
