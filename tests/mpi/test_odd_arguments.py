@@ -39,8 +39,10 @@ def acquired(timeout):
 
 def wrong(x):
     """name: (exception, what its text must name, call); x is symmetric, int64 [8]."""
-    rows = np.array([0, 1])
-    layout = {"name": "mine", "line": 8, "pieces": ((0, 4),), "flags": (4,)}
+    return {**of_contexts_and_teams(), **of_memory(), **of_calls(x), **of_batches(x), **of_layouts(), **of_copies()}
+
+
+def of_contexts_and_teams():
     return {
         "ctx_destroy(None)": (shmem.ContextError, "None", lambda: shmem.ctx_destroy(None)),
         "Ctx of text": (shmem.DtypeError, "'x'", lambda: shmem.Ctx("x")),
@@ -56,6 +58,11 @@ def wrong(x):
         "split_strided of an array": (shmem.TeamError, "start", lambda: shmem.TEAM_WORLD.split_strided(SEVERAL)),
         "split_strided from far": (shmem.TeamError, "no such part", lambda: shmem.TEAM_WORLD.split_strided(-(2**70))),
         "split_2d of an array": (shmem.TeamError, "xrange", lambda: shmem.TEAM_WORLD.split_2d(SEVERAL)),
+    }
+
+
+def of_memory():
+    return {
         "array of ragged rows": (shmem.ArgumentError, "obj", lambda: shmem.array(RAGGED)),
         "array of no dtype": (shmem.DtypeError, "'x'", lambda: shmem.array([1], "x")),
         "array in the order of an array": (shmem.ArgumentError, "order", lambda: shmem.array([1], order=SEVERAL)),
@@ -71,10 +78,21 @@ def wrong(x):
         "init with no size": (shmem.ArgumentError, "heap_size", lambda: shmem.init(heap_size=[])),
         "init with no number": (shmem.ArgumentError, "heap_size", lambda: shmem.init(heap_size=float("nan"))),
         "init with no fabric": (shmem.ArgumentError, "fabric", lambda: shmem.init(fabric=SEVERAL)),
+    }
+
+
+def of_calls(x):
+    return {
         "alltoalls(tst=array)": (shmem.DtypeError, "stride of target", lambda: shmem.alltoalls(x, x, SEVERAL)),
         "status of ragged rows": (shmem.ArgumentError, "status", lambda: shmem.test_any(x, "==", 0, RAGGED)),
         "put_many to ragged PEs": (shmem.ArgumentError, "pes", lambda: shmem.put_many(x, x.copy(), RAGGED)),
         "Lock.acquire until an array": (shmem.ArgumentError, "timeout", lambda: acquired(SEVERAL)),
+    }
+
+
+def of_batches(x):
+    rows = np.array([0, 1])
+    return {
         "launch(None)": (shmem.DtypeError, "stream", lambda: batch().launch(None)),
         "Batch.signal at None": (shmem.DtypeError, "index", lambda: batch().signal(x, None, 1, 0)),
         "Batch.put_many of 2**64 bytes": (
@@ -101,6 +119,12 @@ def wrong(x):
             shmem.ArgumentError, "offsets", lambda: batch().reduce_rows(BF16, 4, RAGGED, BF16.copy(), 2)),
         "Batch.reduce_rows of width None": (
             shmem.DtypeError, "width", lambda: batch().reduce_rows(BF16, 4, rows[:, None], BF16.copy(), None)),
+    }  # fmt: skip
+
+
+def of_layouts():
+    layout = {"name": "mine", "line": 8, "pieces": ((0, 4),), "flags": (4,)}
+    return {
         "Layout with a line of text": (shmem.DtypeError, "line", lambda: shmem.Layout(**{**layout, "line": "8"})),
         "Layout with one piece": (shmem.ArgumentError, "pieces", lambda: shmem.Layout(**{**layout, "pieces": (0, 4)})),
         "Layout with no flags": (shmem.ArgumentError, "flags", lambda: shmem.Layout(**{**layout, "flags": None})),
@@ -108,11 +132,16 @@ def wrong(x):
         "Layout too far apart": (shmem.ArgumentError, "pitch", lambda: shmem.LL.apart(2**64)),
         "lines of no bytes": (shmem.DtypeError, "nbytes", lambda: shmem.LL.lines(None)),
         "capacity below 0": (shmem.ArgumentError, "nbytes", lambda: shmem.LL.capacity(-1)),
+    }
+
+
+def of_copies():
+    return {
         "pickle of a Ctx": (shmem.DtypeError, "Ctx", lambda: copied(shmem.ctx_create, pickle.dumps)),
         "pickle of a Batch": (shmem.DtypeError, "Batch", lambda: pickle.dumps(batch())),
         "copy of a Batch": (shmem.DtypeError, "Batch", lambda: copy.deepcopy(batch())),
         "copy of a Stream": (shmem.DtypeError, "Stream", lambda: copied(shmem.Stream, copy.copy)),
-    }  # fmt: skip
+    }
 
 
 @pytest.mark.parametrize("name", wrong(None))
