@@ -114,13 +114,18 @@ def test_a_line_is_an_edge_where_it_comes_whole(layout: str, profile: str, whole
 # ---- what a search leaves out ----
 
 
+def write_again(data: Any, flag: Any) -> None:
+    """A flag to PE 1, then data and the flag once more, which are there already."""
+    for word, value in ((flag, 1), (data, 0), (flag, 1)):
+        shmem.p(word, value, 1)
+        shmem.fence()
+
+
 def silent() -> None:
     """All that PE 0 writes after its first flag is there already: whether PE 1 has seen the second, no value tells."""
     data, flag = shmem.zeros(1, np.uint64), shmem.zeros(1, np.uint64)
     if shmem.my_pe() == 0:
-        for word, value in ((flag, 1), (data, 0), (flag, 1)):
-            shmem.p(word, value, 1)
-            shmem.fence()
+        write_again(data, flag)
     else:
         shmem.wait_until(flag, "==", 1)
         assert data[0] == 0
@@ -130,9 +135,7 @@ def looked() -> None:
     """As `silent`, for a test."""
     data, flag = shmem.zeros(1, np.uint64), shmem.zeros(1, np.uint64)
     if shmem.my_pe() == 0:
-        for word, value in ((flag, 1), (data, 0), (flag, 1)):
-            shmem.p(word, value, 1)
-            shmem.fence()
+        write_again(data, flag)
     elif shmem.test(flag, "==", 1):
         assert data[0] == 0
 
