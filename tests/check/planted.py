@@ -17,13 +17,17 @@ import shmem
 
 @dataclass(frozen=True)
 class Planted:
-    """A program, and under what it fails how."""
+    """A program, under what it fails how, and what is wrong with it."""
 
     program: Callable[[bool], Any]
     kind: str
     profile: str
     pes: int
     changes: dict[str, Any]
+    sort: str  # the mistake: several programs may make the same
+    source: str  # where such a fault was reported, "" if it is only known from books
+    rounds: int  # how often the same words are used, at least 2 where it fails
+    rare: bool  # fails in less than 1 % of random executions: `planted_rates`
 
     @property
     def options(self) -> dict[str, Any]:
@@ -34,11 +38,15 @@ class Planted:
 PLANTED: dict[str, Planted] = {}
 
 
-def planted(kind: str = "assertion", profile: str = "openshmem", pes: int = 2, **changes: Any) -> Callable[..., Any]:
+def planted(
+    kind: str = "assertion", profile: str = "openshmem", pes: int = 2, *, sort: str, source: str = "", rounds: int = 1,
+    rare: bool = False, **changes: Any,
+) -> Callable[..., Any]:  # fmt: skip
     """Registers a program; `changes` are those of the profile's fields, a unit of 8 bytes if it does not say."""
 
     def register(program: Callable[[bool], Any]) -> Callable[[bool], Any]:
-        PLANTED[program.__name__] = Planted(program, kind, profile, pes, {"unit": 8, **changes})
+        changed = {"unit": 8, **changes}
+        PLANTED[program.__name__] = Planted(program, kind, profile, pes, changed, sort, source, rounds, rare)
         return program
 
     return register
@@ -52,7 +60,7 @@ def value(number: int) -> Any:
     return np.array([number], np.uint64)
 
 
-@planted()
+@planted(sort="a flag that nothing orders after its data", source="vLLM #57059")
 def missing_fence(right: bool) -> None:
     data, flag = words(), words()
     if shmem.my_pe() == 0:
@@ -65,7 +73,7 @@ def missing_fence(right: bool) -> None:
         assert data[0] == 7
 
 
-@planted()
+@planted(sort="a fence on another context", source="OpenSHMEM specification #496")
 def fence_on_another_context(right: bool) -> None:
     data, flag = words(), words()
     ctx = shmem.ctx_create()
@@ -79,7 +87,7 @@ def fence_on_another_context(right: bool) -> None:
     shmem.ctx_destroy(ctx)
 
 
-@planted()
+@planted(sort="data and signal on different contexts", source="NCCL #850")
 def fence_between_two_contexts(right: bool) -> None:
     data, flag = words(), words()
     ctx = shmem.ctx_create()
@@ -96,7 +104,7 @@ def fence_between_two_contexts(right: bool) -> None:
     shmem.ctx_destroy(ctx)
 
 
-@planted()
+@planted(sort="a quiet that comes too late")
 def quiet_after_the_flag(right: bool) -> None:
     data, flag = words(), words()
     if shmem.my_pe() == 0:
@@ -110,7 +118,7 @@ def quiet_after_the_flag(right: bool) -> None:
         assert data[0] == 7
 
 
-@planted(pes=3)
+@planted(pes=3, sort="a count that does not say of what")
 def a_signal_that_counts(right: bool) -> None:
     """Two senders: the first to come lets the receiver read both."""
     data, signal = words(2), words()
@@ -122,7 +130,7 @@ def a_signal_that_counts(right: bool) -> None:
         assert data.tolist() == [1, 2]
 
 
-@planted()
+@planted(sort="a flag with the value of the one before", rounds=2)
 def a_flag_that_comes_again(right: bool) -> None:
     """ABA: the second message has the flag of the first, so the receiver takes the first twice."""
     data, flag, credit = words(), words(), words()
@@ -137,7 +145,7 @@ def a_flag_that_comes_again(right: bool) -> None:
             shmem.signal_set(credit, i, 0)
 
 
-@planted()
+@planted(sort="a source changed before it was read")
 def a_source_reused_too_early(right: bool) -> None:
     data, flag = words(), words()
     if shmem.my_pe() == 0:
@@ -153,7 +161,7 @@ def a_source_reused_too_early(right: bool) -> None:
         assert data[0] == 1
 
 
-@planted()
+@planted(sort="a result read before it has come")
 def a_result_read_too_early(right: bool) -> None:
     data = words()
     data[0] = shmem.my_pe() + 5
@@ -166,7 +174,7 @@ def a_result_read_too_early(right: bool) -> None:
     shmem.quiet()
 
 
-@planted()
+@planted(sort="load and store where an atomic is needed")
 def a_lost_update(right: bool) -> None:
     count = words()
     if right:
@@ -177,7 +185,7 @@ def a_lost_update(right: bool) -> None:
     assert shmem.my_pe() or count[0] == 2
 
 
-@planted()
+@planted(sort="a signal taken to cover earlier puts")
 def a_signal_covers_its_own_payload(right: bool) -> None:
     head, body, signal = words(), words(), words()
     if shmem.my_pe() == 0:
@@ -190,7 +198,7 @@ def a_signal_covers_its_own_payload(right: bool) -> None:
         assert (int(head[0]), int(body[0])) == (3, 4)
 
 
-@planted(pes=3)
+@planted(pes=3, sort="a quiet of another PE")
 def quiet_of_the_wrong_pe(right: bool) -> None:
     data, flag = words(), words()
     if shmem.my_pe() == 0:
@@ -202,7 +210,7 @@ def quiet_of_the_wrong_pe(right: bool) -> None:
         assert shmem.g(data, 2) == 7
 
 
-@planted()
+@planted(sort="a read that nothing orders after the store")
 def a_get_without_a_barrier(right: bool) -> None:
     data = words()
     data[0] = 10 + shmem.my_pe()
@@ -212,7 +220,7 @@ def a_get_without_a_barrier(right: bool) -> None:
     shmem.barrier_all()
 
 
-@planted()
+@planted(sort="a sync taken for a barrier")
 def sync_completes_no_put(right: bool) -> None:
     data = words()
     shmem.put(data, value(7), 1 - shmem.my_pe())
@@ -223,7 +231,7 @@ def sync_completes_no_put(right: bool) -> None:
     assert data[0] == 7
 
 
-@planted(kind="deadlock")
+@planted(kind="deadlock", sort="locks taken in two orders")
 def locks_in_two_orders(right: bool) -> None:
     first, second = shmem.new_lock(), shmem.new_lock()
     order = [first, second] if right or shmem.my_pe() == 0 else [second, first]
@@ -233,7 +241,7 @@ def locks_in_two_orders(right: bool) -> None:
         shmem.clear_lock(lock)
 
 
-@planted(kind="deadlock")
+@planted(kind="deadlock", sort="a wait for one value of a word that goes on")
 def a_value_that_is_passed_by(right: bool) -> None:
     flag = words()
     if shmem.my_pe() == 0:
@@ -244,7 +252,7 @@ def a_value_that_is_passed_by(right: bool) -> None:
         shmem.wait_until(flag, ">=" if right else "==", 1)
 
 
-@planted()
+@planted(sort="a slot written again without credit", rounds=2)
 def a_slot_without_credit(right: bool) -> None:
     data, flag, credit = words(), words(), words()
     if shmem.my_pe() == 0:
@@ -261,7 +269,9 @@ def a_slot_without_credit(right: bool) -> None:
             shmem.signal_set(credit, i, 0)
 
 
-@planted(kind="torn", profile="udma", unit=4)
+@planted(
+    kind="torn", profile="udma", unit=4, sort="a packet larger than what is placed whole", source="aws-ofi-nccl #76"
+)
 def a_packet_placed_in_halves(right: bool) -> None:
     """Data and flag of an LL packet come in one store; where four bytes are placed at a time, they do not."""
     layout = shmem.LL if not right else shmem.LL16
@@ -280,7 +290,7 @@ def a_packet_placed_in_halves(right: bool) -> None:
         assert shmem.poll_lines(lines, layout, 1, 1, np.uint32)[0] == 5
 
 
-@planted(kind="deadlock")
+@planted(kind="deadlock", sort="a flag put back after the sender may go on", rounds=2)
 def a_flag_put_back_too_late(right: bool) -> None:
     """The receiver clears the flag after it has let the sender go on: it may clear the next one."""
     flag, credit = words(), words()
@@ -300,7 +310,7 @@ def a_flag_put_back_too_late(right: bool) -> None:
                 shmem.quiet()
 
 
-@planted(pes=3)
+@planted(pes=3, sort="a fence taken to order what a third PE sees")
 def news_by_a_third(right: bool) -> None:
     """PE 0 writes to PE 2 and tells PE 1, which tells PE 2: only a quiet makes that an order."""
     data, flag = words(), words()
@@ -320,7 +330,7 @@ def news_by_a_third(right: bool) -> None:
         assert data[0] == 7
 
 
-@planted()
+@planted(sort="a look at what the other wants that is no atomic")
 def both_enter(right: bool) -> Any:
     """Each says that it wants to, then looks whether the other does."""
     wants, inside = words(), words()
@@ -336,7 +346,7 @@ def both_enter(right: bool) -> Any:
     assert me or inside[0] <= 1
 
 
-@planted()
+@planted(sort="the flag sent before the data")
 def the_count_before_the_rows(right: bool) -> None:
     rows, count = words(2), shmem.zeros(1, np.int64)
     if shmem.my_pe() == 0:
@@ -352,7 +362,7 @@ def the_count_before_the_rows(right: bool) -> None:
         assert rows[: -int(count[0]) - 1].tolist() == [5, 6]
 
 
-@planted()
+@planted(sort="a put to a word that others use by atomics")
 def a_put_among_atomics(right: bool) -> None:
     """PE 1 starts the count at 10 while PE 0 adds to it: a put is no atomic, and comes when it comes."""
     count, started = words(), words()
@@ -370,7 +380,7 @@ def a_put_among_atomics(right: bool) -> None:
     assert shmem.my_pe() or count[0] == 11
 
 
-@planted(kind="exception")
+@planted(kind="exception", sort="a collective call that one PE does not make")
 def a_barrier_that_one_skips(right: bool) -> None:
     """It meets the end of the other instead, which is another call: SymmetryError."""
     done = words()
@@ -380,7 +390,9 @@ def a_barrier_that_one_skips(right: bool) -> None:
         shmem.barrier_all()
 
 
-@planted(profile="rc_strict", repeat=True)
+@planted(
+    profile="rc_strict", repeat=True, sort="a message delivered twice", source="libfabric #11499", rounds=2, rare=True
+)
 def a_slot_reused_before_the_second_delivery(right: bool) -> None:
     """The receiver's credit says that the message was read, not that nothing of it is still on its way."""
     data, flag, credit = words(), words(), words()
@@ -397,7 +409,7 @@ def a_slot_reused_before_the_second_delivery(right: bool) -> None:
             shmem.signal_set(credit, i, 0)
 
 
-@planted(profile="rc_strict", reader="lazy")
+@planted(profile="rc_strict", reader="lazy", sort="a wait by loads that acquire nothing", source="NVSHMEM #75")
 def a_flag_seen_by_a_plain_load(right: bool) -> None:
     """All is placed in order, but a loop of plain loads acquires nothing: it may see the flag and not yet the data."""
     data, flag = words(), words()

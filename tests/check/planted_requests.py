@@ -34,7 +34,7 @@ def private(number: int) -> Any:
     return array
 
 
-@planted(profile="rc_strict")
+@planted(profile="rc_strict", sort="a source changed before it was read")
 def a_source_reused_at_once(right: bool) -> None:
     """Two words are sent from one source; without a wait between, or inline, the first may bring the second's value."""
     data = words()
@@ -50,7 +50,7 @@ def a_source_reused_at_once(right: bool) -> None:
     assert pair.me == 0 or (data[0], other[0]) == (1, 2)
 
 
-@planted(profile="rc_strict")
+@planted(profile="rc_strict", sort="a completion taken for visibility", source="NCCL #1688")
 def a_completion_taken_for_visibility(right: bool) -> None:
     """The request is acknowledged, so its sender tells the reader by another way; the data may still be behind."""
     data, flag = words(), words()
@@ -67,7 +67,7 @@ def a_completion_taken_for_visibility(right: bool) -> None:
         assert data[0] == 7
 
 
-@planted(profile="rc_strict")
+@planted(profile="rc_strict", sort="data and flag on different queue pairs", source="NCCL #2302")
 def a_flag_on_another_queue_pair(right: bool) -> None:
     data, flag = words(), words()
     pair = Pair(data, flag)
@@ -80,7 +80,7 @@ def a_flag_on_another_queue_pair(right: bool) -> None:
         assert data[0] == 7
 
 
-@planted(profile="rc_relaxed")
+@planted(profile="rc_relaxed", sort="an atomic that passes relaxed writes", source="NCCL #2210")
 def an_atomic_that_passes_the_data(right: bool) -> None:
     """Relaxed ordering: a count added on the same queue pair may come before the data it counts."""
     data, count = words(), words()
@@ -95,7 +95,7 @@ def an_atomic_that_passes_the_data(right: bool) -> None:
         assert data[0] == 7
 
 
-@planted(profile="rc_strict")
+@planted(profile="rc_strict", sort="a read's result sent on without the fence flag", source="torchcomms #840")
 def a_write_of_what_a_read_brings(right: bool) -> None:
     """The source of the WRITE is the result of the READ before it: only the fence flag makes it wait."""
     data, back = words(), words()
@@ -112,7 +112,7 @@ def a_write_of_what_a_read_brings(right: bool) -> None:
     assert pair.me == 0 or back[0] == 7
 
 
-@planted(kind="deadlock", profile="udma")
+@planted(kind="deadlock", profile="udma", sort="a doorbell that is not rung", source="mori #428")
 def a_last_doorbell_forgotten(right: bool) -> None:
     """Doorbells are saved by ringing for every second request; the last one of an odd number is never rung for."""
     data, flag = words(), words()
@@ -125,7 +125,7 @@ def a_last_doorbell_forgotten(right: bool) -> None:
         pair.cq.wait(3)
 
 
-@planted(profile="udma")
+@planted(profile="udma", sort="data and flag as two requests that nothing orders")
 def a_notify_made_of_two_requests(right: bool) -> None:
     """Data and flag as two requests, which `udma` places in any order; WRITE_NOTIFY is one."""
     data, flag = words(), words()
@@ -141,7 +141,7 @@ def a_notify_made_of_two_requests(right: bool) -> None:
         assert data[0] == 7
 
 
-@planted(profile="rc_strict")
+@planted(profile="rc_strict", sort="a receive too few", source="brpc #3145")
 def immediates_miscounted(right: bool) -> None:
     """Each immediate takes a receive; the receiver has posted one too few."""
     data = words()
@@ -157,7 +157,7 @@ def immediates_miscounted(right: bool) -> None:
         assert [each.status for each in pair.cq.wait(2)] == ["ok", "ok"]
 
 
-@planted(kind="exception", profile="rc_strict")
+@planted(kind="exception", profile="rc_strict", sort="a ring whose places never come back")
 def nothing_is_ever_signaled(right: bool) -> None:
     """Without a completion no place in the ring comes back: QueueFull."""
     data = words()
@@ -169,7 +169,7 @@ def nothing_is_ever_signaled(right: bool) -> None:
                 pair.cq.wait()
 
 
-@planted(kind="exception", profile="rc_relaxed")
+@planted(kind="exception", profile="rc_relaxed", sort="a completion queue that is too small")
 def a_completion_queue_too_small(right: bool) -> None:
     """Two queue pairs share a completion queue that holds one completion: which may overrun, or not."""
     data = words()
@@ -183,7 +183,7 @@ def a_completion_queue_too_small(right: bool) -> None:
             cq.wait()
 
 
-@planted(profile="udma")
+@planted(profile="udma", sort="memory given up while it is written to")
 def a_segment_closed_too_early(right: bool) -> None:
     """Its owner is told by nobody that all requests have come."""
     data, done = words(), words()

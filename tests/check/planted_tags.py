@@ -15,7 +15,14 @@ from .planted import planted, value, words
 HALF_LL = shmem.Layout("HALF_LL", 8, ((0, 2),), (2,), 2, order=shmem.Order.ANY, reader=shmem.Reader.SAME_LOAD)
 
 
-@planted(kind="torn", profile="udma", unit=4)
+@planted(
+    kind="torn",
+    profile="udma",
+    unit=4,
+    sort="a packet larger than what is placed whole",
+    source="aws-ofi-nccl #76",
+    rounds=2,
+)
 def packets_placed_in_halves(right: bool) -> None:
     """The payload is that of the message before, so the half that is missing changes no value."""
     layout, dtype = (HALF_LL, np.uint16) if right else (shmem.LL, np.uint32)
@@ -30,7 +37,7 @@ def packets_placed_in_halves(right: bool) -> None:
             shmem.signal_set(credit, step, 0)
 
 
-@planted(kind="torn", profile="udma")
+@planted(kind="torn", profile="udma", sort="a line that does not keep its order on the way", source="NCCL #786")
 def a_line_whose_words_come_in_any_order(right: bool) -> None:
     """LL128 on a path that keeps no order inside a line."""
     layout = shmem.LL if right else shmem.LL128
@@ -41,7 +48,7 @@ def a_line_whose_words_come_in_any_order(right: bool) -> None:
         assert not shmem.poll_lines(lines, layout, 1, 2, np.uint32).any()
 
 
-@planted(kind="stale", profile="udma")
+@planted(kind="stale", profile="udma", sort="a flag whose values come round", source="NCCL #926", rounds=3)
 def a_flag_of_two_values(right: bool) -> None:
     """The second message is shorter; the third has the flag of the first, whose last word still lies there."""
     lines, credit = shmem.zeros(16, np.uint8), words()
@@ -54,7 +61,7 @@ def a_flag_of_two_values(right: bool) -> None:
             shmem.signal_set(credit, step, 0)
 
 
-@planted(kind="stale")
+@planted(kind="stale", sort="a flag that nothing orders after its data", rounds=2)
 def a_message_like_the_one_before(right: bool) -> None:
     """The flag passes the data, and the old data are equal to the new."""
     data, flag, credit = words(), words(), words()
@@ -73,7 +80,7 @@ def a_message_like_the_one_before(right: bool) -> None:
             shmem.signal_set(credit, step, 0)
 
 
-@planted(kind="clobber")
+@planted(kind="clobber", sort="a slot written again without credit", rounds=2)
 def a_message_nobody_has_read(right: bool) -> None:
     """No credit: the second message, equal to the first, may come before the first is read."""
     data, flag, credit = words(), words(), words()
@@ -92,7 +99,7 @@ def a_message_nobody_has_read(right: bool) -> None:
             shmem.signal_set(credit, step, 0)
 
 
-@planted(kind="clobber", profile="udma")
+@planted(kind="clobber", profile="udma", sort="a slot written again without credit", rounds=2)
 def the_same_flag_before_the_first_is_read(right: bool) -> None:
     lines, credit = shmem.zeros(8, np.uint8), words()
     if shmem.my_pe() == 0:
@@ -105,7 +112,7 @@ def the_same_flag_before_the_first_is_read(right: bool) -> None:
         shmem.signal_set(credit, 1, 0)
 
 
-@planted(kind="clobber")
+@planted(kind="clobber", sort="a reset that races with the first message", source="uccl PR #993")
 def cleared_after_it_had_come(right: bool) -> None:
     """The reader clears a slot for messages that may be there already. The first message happens to be zero."""
     data, flag = words(), words()
@@ -123,7 +130,7 @@ def cleared_after_it_had_come(right: bool) -> None:
         assert data[0] == 0
 
 
-@planted(kind="leak")
+@planted(kind="leak", sort="memory that is not freed")
 def an_array_that_is_not_freed(right: bool) -> None:
     first, second = words(), words(2)
     if shmem.my_pe() == 0:

@@ -15,9 +15,7 @@ from shmem.check.report import Report
 from shmem.delivery.profiles import varied
 from shmem.errors import ReplayMismatch
 
-from . import planted_requests as planted_requests  # registers some
-from . import planted_tags as planted_tags
-from .planted import PLANTED
+from .planted_all import PLANTED
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -32,10 +30,15 @@ HEAD = f"""\
 """
 
 
+def read(path: Path) -> dict[str, Any]:
+    """What a file of TOML says."""
+    found: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
+    return found
+
+
 def saved() -> dict[str, str]:
     """The token of each bug."""
-    tokens: dict[str, str] = tomllib.loads(FILE.read_text(encoding="utf-8"))
-    return tokens
+    return read(FILE)
 
 
 def _case(name: str) -> dict[str, Any]:

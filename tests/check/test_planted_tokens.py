@@ -6,7 +6,7 @@ import pytest
 
 from shmem.check import tokens
 
-from .planted import PLANTED
+from .planted_all import PLANTED
 from .planted_tokens import RENEW, replayed, saved
 
 SAVED = saved()

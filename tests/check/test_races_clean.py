@@ -25,9 +25,7 @@ from shmem.errors import ArgumentError
 from shmem.fabric.sim import Job
 from shmem.fabric.sim.lines import placed_whole
 
-from . import planted_requests as planted_requests
-from . import planted_tags as planted_tags
-from .planted import PLANTED
+from .planted_all import PLANTED
 
 # Right under their profile, and a race all the same: they ask more than OpenSHMEM promises.
 ASK_MORE = {
