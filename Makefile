@@ -25,7 +25,7 @@ ENV := $(VENV)/stamp-environment
 CORE := $(VENV)/stamp-core
 PIP := $(PY) -m pip --disable-pip-version-check
 # What runs in one process without any MPI is tested once, not under each.
-NO_MPI := tests/check tests/delivery tests/litmus tests/tracked
+NO_MPI := tests/check tests/delivery tests/lessons tests/litmus tests/tracked
 C_FILES := $(wildcard shmem/_native/*.c shmem/_native/*.h)
 
 # An environment that was moved here from another folder, or whose Python is gone, is no environment.

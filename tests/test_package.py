@@ -59,7 +59,13 @@ def test_the_sdist_has_all_that_a_build_needs(tree: Path) -> None:
     assert done.returncode == 0, done.stderr
     with tarfile.open(tree / "dist" / f"shmemu-{version('shmemu')}.tar.gz") as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
-    wanted = sources(".py", ".c", ".h", ".typed", ".txt") | {"pyproject.toml", "setup.py", "README.md", "LICENSE"}
+    wanted = {
+        "pyproject.toml",
+        "setup.py",
+        "README.md",
+        "LICENSE",
+        *sources(".py", ".c", ".h", ".typed", ".txt", ".md"),
+    }
     assert wanted - names == set()
 
 
@@ -68,7 +74,7 @@ def test_the_wheel_has_every_module_and_the_data_but_no_tests(tree: Path) -> Non
     assert done.returncode == 0, done.stderr
     built = {str(path.relative_to(tree / "built")) for path in (tree / "built").rglob("*") if path.is_file()}
     tool = {"shmem/_native/build.py"}
-    assert sources(".py", ".typed", ".pyi", ".txt") - tool - built == set()
+    assert sources(".py", ".typed", ".pyi", ".txt", ".md") - tool - built == set()
     assert {path.split("/")[0] for path in built} == {*PACKAGES, MODULE}
     assert {f"{name}/py.typed" for name in PACKAGES} <= built
 
@@ -152,7 +158,7 @@ def shmemu(*args: str) -> subprocess.CompletedProcess[str]:
 
 def test_the_commands_are_entry_points_and_the_help_lists_them() -> None:
     names = {entry.name for entry in entry_points(group=cli.GROUP)}
-    assert {"run", "demo", "litmus", "check"} <= names
+    assert {"run", "demo", "litmus", "check", "lesson"} <= names
     done = shmemu("--help")
     assert done.returncode == 0
     assert names <= set(done.stdout.split())

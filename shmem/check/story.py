@@ -40,7 +40,7 @@ def tell(program: Program, failure: Failure) -> None:
     end = job.end()
     if failure.kind != "race":
         failure.text, failure.error = end.text, end.error
-    failure.story = "\n".join([_columns(program.n, rows), *_missing(job), *_blocks(job)])
+    failure.story = "\n".join([columns(program.n, rows), *_missing(job), *_blocks(job)])
     job.close()
 
 
@@ -180,7 +180,7 @@ _AT_SENDER = {
 }  # fmt: skip
 
 
-def _columns(n: int, rows: list[Told]) -> str:
+def columns(n: int, rows: list[Told]) -> str:
     """The last lines in columns; what is late is marked."""
     lines = ["    " + "".join(f"PE {pe}".ljust(WIDTH) for pe in range(n)).rstrip()]
     if len(rows) > LINES_MAX:

@@ -162,6 +162,12 @@ class QueuePair(Local):
         return "reset" if self._closed else self._engine.state(self.name)
 
     @property
+    def positions(self) -> tuple[int, int]:
+        """Producer and consumer position: how many blocks were ever posted, and how many of them were given back.
+        They only grow (mod 2^32); block k lies in slot `k % depth`, and `depth - (producer - consumer)` are free."""
+        return self._engine.positions(self.name)
+
+    @property
     def sq(self) -> npt.NDArray[Any]:
         """The ring of the send queue: a structured array [depth] of 64-byte blocks (`nic.WQE`), a copy."""
         copy: npt.NDArray[Any] = self._sq.copy()

@@ -343,6 +343,7 @@ class SimFabric:
                 return completed(self.machine, self.me, name, target, stage, kinds)
 
             self.do(Step(what, lambda: None, ready, lambda: looks if self.crowded else (), needs, takes=True))
+        self.heap.reusable(lambda each: each.queue == name and target in (None, each.target) and each.kind in kinds)
         if stage is Stage.ANSWERED and Kind.READ in kinds:
             self.heap.hand_out(lambda each: each.queue == name and target in (None, each.target))
 

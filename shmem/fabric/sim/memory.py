@@ -219,7 +219,8 @@ class SimHeap:
 
     def hand_out(self, complete: Callable[[Request], bool]) -> None:
         """Gives the program what requests that are complete have brought; nothing of those that failed, and of none
-        that is still under way."""
+        that is still under way. Their sources are its own again."""
+        self.reusable(complete)
         if not self._results:
             return
         known, flight = self._fabric.machine.known, self._fabric.machine.flight
@@ -248,12 +249,25 @@ class SimHeap:
                 now = ctypes.string_at(late.address, late.place.hi - late.place.lo)
                 observed.touched(late.key, late.address, now, bytes([POISON]) * len(now))
 
-    def _to_be_read(self, late: Late) -> bool:
-        request = None if late.key is None else self._fabric.machine.flight.get(late.key)
-        return request is not None and not request.read  # what failed is not in flight: its source may be gone
+    def reusable(self, complete: Callable[[Request], bool]) -> None:
+        """The program knows that requests have read their sources: what it does to those is nobody's affair."""
+        if self._fabric.job.clock is None:
+            known = self._fabric.machine.known
+            self._sources = [late for late in self._sources if late.key is None or not complete(known[late.key])]
+
+    def _counts(self, late: Late) -> bool:
+        """Whether a change of a source is noticed. With a clock there is one order, and requests that are over are
+        forgotten: only what is still to be read counts."""
+        if late.key is None or self._fabric.job.clock is None:
+            return late.key is not None and late.place.space in self._fabric.machine.memory.spaces
+        request = self._fabric.machine.flight.get(late.key)
+        return request is not None and not request.read
 
     def follow(self) -> None:
-        """Sources that the program has changed since it last did anything: from here on requests may read them so."""
+        """Sources that the program has changed since it last did anything: from here on requests may read them so.
+
+        Also those that were read already, unless the program knows it: from this step a search learns that the program
+        might have been quicker. Their memory is kept alive until then."""
         if self._raw:
             self._check_raw()
         if self._fabric.job.observed is not None:
@@ -261,7 +275,7 @@ class SimHeap:
         if not self._sources:
             return
         machine = self._fabric.machine
-        self._sources = [late for late in self._sources if self._to_be_read(late)]
+        self._sources = [late for late in self._sources if self._counts(late)]
         for late in self._sources:
             now = ctypes.string_at(late.address, late.place.hi - late.place.lo)
             if now != machine.memory.read(late.place):

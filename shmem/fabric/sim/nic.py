@@ -81,6 +81,7 @@ class SimEngine(SimReceives):
         if self._state(pair).waiting:
             return False
         own.live = False
+        self._fabric.heap.hand_out(lambda request: request.queue == pair)
         self._empty("the end of a queue pair", own, lambda: self._drop_receives(own), lambda: True, list)
         return True
 
