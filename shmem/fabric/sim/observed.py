@@ -3,13 +3,16 @@
 A job has one of these only where races are judged. It is told of calls as a program makes them: of a collective call,
 whose records run on a queue of their own, only what it does to the own arrays; of a lock, that it is held or let go;
 nothing of queue pairs. Private memory is not watched: sources and results of operations that are not complete are
-compared with what they should be whenever their PE calls, and a change counts as a store of that line.
+compared with what they should be whenever their PE calls, and a change that no line of the program has told of (as an
+instrumented one does) counts as a store of that line.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 from typing import TYPE_CHECKING
+
+from greenlet import getcurrent
 
 from ...delivery.requests import Act, Event, Key, Place, Request
 from ...delivery.requests import Kind as Made
@@ -156,8 +159,10 @@ class Observed:
                 id=(request.key, "word"), kind=Kind.UPDATE, what=f"signal {request.word_update.op}",
                 at=Span(*request.word), source=None, result=None, type=Word.U64.name, carries=group, group=None,
             ))  # fmt: skip
-        if source is not None and self._place(*source) is None:
-            self._pending[request.pe].source(q, request.target, *source)
+        pending = self._pending[request.pe]
+        for memory, note in ((source, pending.source), (result, pending.result)):
+            if memory is not None and self._place(*memory) is None:
+                note(q, request.target, *memory)
 
     def _place(self, address: int, nbytes: int) -> Place | None:
         return self._job.heaps[self._own].find(address, nbytes)  # type: ignore[index, no-any-return]
@@ -229,8 +234,8 @@ class Observed:
             return
         for target in [None] if pes is None else pes:
             self.events.append(Quiet(self.task, q, target, Level(level)))
-            if level != Level.RESULT and self._own is not None:
-                self._pending[self._own].read(q, target)
+            if self._own is not None:
+                self._pending[self._own].over(q, target, level != Level.RESULT, level != Level.SOURCE)
 
     def gave(self, token: object) -> None:
         """The running task has made something possible."""
@@ -257,6 +262,17 @@ class Observed:
         """What a result is to be written to: the program must not, before it is complete."""
         if self._own is not None and (found := self._pending[self._own].touched(key, address, now, expected)):
             self._changed(*found)
+
+    def may_matter(self, lo: int, hi: int) -> bool:
+        """Whether the running task, if it is who asks, has an operation with private memory between two addresses."""
+        running = self._job.running
+        return running is not None and running.thread is getcurrent() and self._pending[running.pe].any_in(lo, hi)
+
+    def touches(self, kind: Kind, address: int, nbytes: int) -> None:
+        """A line of the program is about to load or store private memory."""
+        if kind is Kind.STORE and self._own is not None:
+            self._pending[self._own].stored(address, address + nbytes)
+        self.private(kind, address, nbytes)
 
     def _changed(self, address: int, nbytes: int) -> None:
         what = "store before this line"
