@@ -114,6 +114,7 @@ def test_an_error_and_its_traceback_are_the_same(name: str, tmp_path: Path) -> N
     assert other == one
 
 
+@pytest.mark.filterwarnings("ignore::SyntaxWarning")
 def test_random_programs_do_the_same(tmp_path: Path) -> None:
     ended, failed = 0, 0
     for seed in range(150):

@@ -7,6 +7,7 @@ touches: a subscript that makes a view of them touches nothing.
 from __future__ import annotations
 
 import builtins
+import contextlib
 import operator
 import threading
 from collections.abc import Callable
@@ -46,6 +47,9 @@ def _selected(array: Array, index: Any) -> list[tuple[int, int]]:
     if not all(map(_is_known, _parts(index))):
         return []
     try:
+        part = array[index] if _makes_view(array, index) else None
+        if type(part) is np.ndarray:
+            return _whole(part)
         offsets = selected(array, index)
     except Exception:  # of any kind: the program is about to see it
         return []
@@ -140,9 +144,13 @@ def pair(array: Any, index: Any, /) -> tuple[Any, Any]:
 
 def then(value: Any, element: tuple[Any, Any], /) -> Any:
     """What comes to an element of `pair` has been evaluated."""
-    if isinstance(element[0], np.ndarray):
-        _tell_value(element[0], value)
-        _tell(_STORE, *element)
+    held, index = element
+    if isinstance(held, np.ndarray):
+        _tell_value(held, value)
+        _tell(_STORE, held, index)
+    elif type(held) in (list, dict) and type(index) in (int, str):  # what it holds changes in place
+        with contextlib.suppress(LookupError):
+            noted(held[index], value)
     return value
 
 

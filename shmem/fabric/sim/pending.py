@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from ...delivery.requests import Key
 
 
-@dataclass
+@dataclass(eq=False)
 class _Late:
     """Memory that an operation may still read (then `data` is what it holds), or write to."""
 
@@ -41,17 +41,22 @@ class Pending:
         self._late.append(_Late(ctx, target, address, nbytes, ctypes.string_at(address, nbytes)))
 
     def result(self, ctx: int, target: int, address: int, nbytes: int) -> None:
-        """An operation on a context to a PE writes to memory late."""
+        """An operation on a context to a PE writes to memory late; nobody takes that for a store of the program."""
         self._late.append(_Late(ctx, target, address, nbytes))
+        self.stored(address, address + nbytes, of_results=False)
 
     def over(self, ctx: int, target: int | None, sources: bool, results: bool) -> None:
         """What was posted on a context to a PE (None: to all) has read its sources, has written its results: they may
         lie elsewhere now."""
+        before = self._late
         self._late = [
-            each for each in self._late
+            each for each in before
             if each.ctx != ctx or (target is not None and each.target != target)
             or not (results if each.data is None else sources)
         ]  # fmt: skip
+        for each in before if self._late else ():
+            if each.data is None and each not in self._late:
+                self.stored(each.address, each.address + each.nbytes, of_results=False)
 
     def changes(self) -> Iterator[tuple[int, int]]:
         """Address and bytes of what has changed in sources since the last look, and was not told."""
@@ -77,10 +82,10 @@ class Pending:
         """Whether there is memory of an operation between two addresses."""
         return any(each.meets(lo, hi) for each in self._late)
 
-    def stored(self, lo: int, hi: int) -> None:
-        """The program is about to write between two addresses, and tells so."""
+    def stored(self, lo: int, hi: int, of_results: bool = True) -> None:
+        """What is between two addresses is about to change, and that is told. of_results: of those, too."""
         for each in self._late:
-            if each.meets(lo, hi):
+            if each.meets(lo, hi) and (of_results or each.data is not None):
                 each.told.append((lo, hi))
 
 
