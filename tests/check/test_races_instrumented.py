@@ -39,6 +39,36 @@ def test_a_race_is_found_between_its_lines_and_nowhere_else(case: Private, tmp_p
         assert " private bytes of PE 0: " in failure.text
 
 
+COUNTING = """
+import numpy as np
+import shmem
+
+
+def program():
+    class Index:
+        asked = 0
+
+        def __index__(self):
+            Index.asked += 1
+            return 0
+
+    x, b = shmem.zeros(1, np.int64), np.ones(1, np.int64)
+    shmem.get_nbi(b, x, 0)
+    b[Index()], b[Index() :], b[Index() :].sum()
+    b[Index()] = 1
+    shmem.quiet()
+    return Index.asked
+"""
+
+
+@pytest.mark.parametrize("instrument", [False, True])
+def test_no_code_of_the_program_runs_twice(instrument: bool, tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(COUNTING)
+    with instrumented() if instrument else contextlib.nullcontext():
+        report = explore(load(f"{tmp_path}/program.py::program"), 1, "rc_strict", races="lenient")
+    assert set(report.outcomes) == {(4,)}
+
+
 @pytest.mark.parametrize("case", CASES[::3], ids=IDS[::3])
 def test_with_a_quiet_between_there_is_none(case: Private, tmp_path: Path) -> None:
     report, marked = explored(case, True, tmp_path)

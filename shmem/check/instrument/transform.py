@@ -60,13 +60,6 @@ def _index(node: ast.expr) -> ast.expr:
     return node
 
 
-def _ours(node: ast.expr) -> bool:
-    """Whether it is a name that a tool has put in, or something of it."""
-    while isinstance(node, ast.Attribute):
-        node = node.value
-    return isinstance(node, ast.Name) and node.id.startswith("@")
-
-
 class Transformer(ast.NodeTransformer):
     """Changes a tree in place, innermost first."""
 
@@ -242,7 +235,7 @@ class Transformer(ast.NodeTransformer):
         """`f(a)`: hooks get the function and its arguments right before the call."""
         func = node.func
         self.generic_visit(node)
-        if _ours(func) or not (node.args or node.keywords or isinstance(func, ast.Attribute)):
+        if not (node.args or node.keywords or isinstance(func, ast.Attribute)):
             return node
         if isinstance(func, ast.Attribute) and func.end_lineno not in (None, func.lineno):
             node.lineno, node.col_offset = (
