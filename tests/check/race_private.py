@@ -1,6 +1,6 @@
 """Programs that touch private buffers of pending operations, by lines that tell of it: see `race_programs`.
 
-Each is what PE 0 does; `*` marks the two lines that race. Nothing calls shmem behind the second line but a quiet, so
+Each is what PE 0 does; `*` marks the lines that race with the first. Nothing calls shmem behind them but a quiet, so
 that without the instrumented import a store is found at that line, and a load not at all.
 """
 
@@ -30,7 +30,7 @@ class Private(NamedTuple):
 
     name: str
     first: str
-    second: list[str]
+    second: list[str]  # with marks
     race: bool
     call: bool = False  # the second is one of shmem, that is judged without instrumentation
     before: tuple[str, ...] = ()
@@ -38,35 +38,40 @@ class Private(NamedTuple):
 
     def lines(self, quiet: bool) -> Lines:
         """The program. quiet: between the two."""
-        second = [*self.second[:-1], f"*{self.second[-1]}"] if self.race and not quiet else self.second
-        star = "*" if self.race and not quiet else ""
-        return {0: [*self.before, f"{star}{self.first}", *(["quiet()"] if quiet else []), *second, "quiet()"]}
+        made = [*self.before, f"*{self.first}", *(["quiet()"] if quiet else []), *self.second, "quiet()"]
+        return {0: made if self.race and not quiet else [line.removeprefix("*") for line in made]}
 
 
-def _together(first: str, *programs: str) -> Private:
-    """All the lines, one after the other, but for what makes the buffers: none of them races."""
-    lines = [line for text in programs for line in text.replace(" | ", "; ").split("; ")]
-    return Private(f"{first}, then {len(programs)} programs", FIRST[first], lines, False)
+def _last(text: str) -> list[str]:
+    """Lines, the last of them marked."""
+    *before, last = text.split("; ")
+    return [*before, f"*{last}"]
+
+
+def _together(first: str, *programs: str, race: bool) -> Private:
+    """All the lines, one after the other."""
+    lines = [line for text in programs for line in _last(text.replace(" | ", "; "))]
+    return Private(f"{first}, then {len(programs)} programs", FIRST[first], lines, race, reads=True)
 
 
 def _table() -> list[Private]:
     return [
         Private(
-            f"{one}, then {other}", FIRST[one], [SECOND[other]], other in TABLE[one], "_nbi" in other, (),
+            f"{one}, then {other}", FIRST[one], _last(SECOND[other]), other in TABLE[one], "_nbi" in other, (),
             other == "load",
         )
         for one, other in itertools.product(FIRST, SECOND)
     ]  # fmt: skip
 
 
-def _made(first: str, *programs: str, race: bool, reads: bool = False) -> list[Private]:
+def _made(first: str, *programs: str, race: bool) -> list[Private]:
     """Lines before the first are in front of a bar."""
     made = []
     for text in programs:
         before, _, second = text.rpartition(" | ")
         made.append(Private(
-            f"{first}, then {text}", FIRST[first], second.split("; "), race, False,
-            tuple(before.split("; ")) if before else (), reads,
+            f"{first}, then {text}", FIRST[first], _last(second), race, False,
+            tuple(before.split("; ")) if before else (),
         ))  # fmt: skip
     return made
 
@@ -85,8 +90,9 @@ LOADS = (  # the last of these lines reads b
     "q = np.zeros(1) | q += b", "f'{b[0]}'", "[b[i] for i in range(1)]", "(lambda: b[0])()", "b[b < 9]", "b[[0]]",
     "np.concatenate([b, b])", "max(1, b[0])", "b.item()", "q = {'b': b} | q['b'][0]", "b.astype(int)",
     "assert b[0] != 99", "for q in b: pass", "q = [0] | q[0] += b[0]", "abs(b[0])", "b.dot(np.ones(1))", "b @ b",
-    "(b := b)[0]", "next(b[i] for i in [0])", "print(b)", "np.array(b)", "q = 1 if b == 1 else 2",
-    "q = z[:].sum() + b[0]",
+    "(b := b)[0]", "q = 0.0 | q += b", "c = b.reshape(()) | int(c)", "next(b[i] for i in [0])", "print(b)",
+    "np.array(b)", "q = 1 if b == 1 else 2",
+    "q = b[0] + z[0] * 0",
 )  # fmt: skip
 NEITHER = (  # what touches no byte of b, or tells too little to say that it does
     "c = b[:]", "c = b[0:1].reshape(1, 1)", "c = [b]", "q = [] | q.append(b)", "len(b)", "b.shape", "b.T",
@@ -95,7 +101,8 @@ NEITHER = (  # what touches no byte of b, or tells too little to say that it doe
     "c = b[None]", "q = np.zeros(1, object) | q[0] = b", "c = memoryview(b)", "c = iter(b)", "b.flags.writeable",
     "c = np.ones_like(b)", "c = np.broadcast_to(b, (2, 1))",
     "q = type('Q', (), {'__getitem__': lambda s, i: i})() | q[b]", "c = zip(b, b)",
-    "c = b.astype(b.dtype, copy=False)", "c = np.array(b, copy=None)", "del b",
+    "c = b.astype(b.dtype, copy=False)", "c = np.array(b, copy=None)",
+    "import threading; t = threading.Thread(target=lambda: b[0]); t.start(); t.join()", "del b",
 )  # fmt: skip
 APART = (  # of other bytes than those that are pending
     "w4 = np.ones(4, np.uint64); b = w4[1:2] | w4[0] = 5; w4[2:] += 1; w4[[0, 3]] = 7; w4[w4[0]:] = 2",
@@ -116,11 +123,18 @@ LATE_LOADS = (
 CASES = [
     *_table(),
     *_made("put_nbi", *STORES, race=True),
-    *_made("get_nbi", *LOADS, race=True, reads=True),
-    *_made("get_nbi", *(text for text in STORES if "sort" not in text), race=True)[:6],
-    _together("put_nbi", *LOADS),
-    _together("put_nbi", *NEITHER),
-    _together("get_nbi", *NEITHER),
+    *_made("get_nbi", *STORES[:6], race=True),
+    Private(
+        "a source of another context",
+        "put_nbi(x, b, 1, ctx=c)",
+        ["*get_nbi(b, z, 1)", "quiet()", "quiet(c)"],
+        True,
+        True,
+    ),
+    _together("get_nbi", *LOADS, race=True),
+    _together("put_nbi", *LOADS, race=False),
+    _together("put_nbi", *NEITHER, race=False),
+    _together("get_nbi", *NEITHER, race=False),
     *_made("get_nbi", *APART, race=False),
     *_made("put_nbi", APART[0], *LATE, race=False),
     *_made("get_nbi", *LATE_LOADS, race=False),
