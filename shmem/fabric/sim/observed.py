@@ -12,8 +12,6 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from typing import TYPE_CHECKING
 
-from greenlet import getcurrent
-
 from ...delivery.requests import Act, Event, Key, Place, Request
 from ...delivery.requests import Kind as Made
 from ...enums import CTX
@@ -37,8 +35,7 @@ from ..events import (
     Task,
     Waited,
 )
-from ..events import Event as Told
-from .pending import Pending
+from .private import PrivateMemory
 
 if TYPE_CHECKING:
     from .tasks import Job
@@ -48,25 +45,17 @@ _LOOKS = {"test": Kind.WAIT, "fetch": Kind.FETCH, "load of a cell": Kind.POLL_LI
 _KINDS = {Made.WRITE: Kind.PUT, Made.READ: Kind.GET, Made.ATOMIC: Kind.UPDATE}
 
 
-class Observed:
+class Observed(PrivateMemory):
     """The events of one run so far."""
 
     def __init__(self, job: Job) -> None:
-        self._job = job
-        self.events: list[Told] = []
+        super().__init__(job)
         self.queue_pairs = False  # some were used
         self.word = 0  # the type of the word of the record that runs: its number and 1
         self.lines = False  # that record puts lines
         self._inside: set[Task] = set()  # tasks in a collective call
         self._known: set[Key] = set()  # requests that were told
         self._released: set[Hashable] = set()
-        self._pending = [Pending() for _ in range(job.program.n)]  # by PE
-
-    @property
-    def task(self) -> Task:
-        """The task that runs."""
-        assert self._job.running is not None
-        return self._job.running.key
 
     # ---- collective calls and locks ----
 
@@ -111,10 +100,6 @@ class Observed:
     def _inner(self) -> bool:
         return self._job.running is not None and self.task in self._inside
 
-    @property
-    def _own(self) -> int | None:
-        return None if self._job.running is None else self._job.running.pe
-
     def looked(self, places: Iterable[Place], what: str) -> None:
         """A load of some places."""
         for place in places:
@@ -122,14 +107,6 @@ class Observed:
             if what != "accept":
                 kind = _LOOKS.get(what, Kind.LOAD)
                 self.access(kind, Place(space, place.lo, place.hi), "" if kind is Kind.LOAD else kind.value)
-
-    def private(self, kind: Kind, address: int, nbytes: int) -> None:
-        """A call reads or writes private memory of the program."""
-        if nbytes and not self._hidden():
-            self.events.append(Access(self.task, caller(), kind, self._private(address, nbytes)))
-
-    def _private(self, address: int, nbytes: int) -> Span:
-        return Span(("private", self._own), address, address + nbytes)
 
     # ---- operations ----
 
@@ -249,31 +226,3 @@ class Observed:
         """A step of a task was possible for these reasons."""
         if tokens := tuple([each for each in needs if each in self._released]):
             self.events.append(Acquire(task, tokens))
-
-    # ---- private memory ----
-
-    def follow(self) -> None:
-        """Compares the private memory of pending operations of the running task's PE."""
-        if self._own is not None:
-            for address, nbytes in self._pending[self._own].changes():
-                self._changed(address, nbytes)
-
-    def touched(self, key: Key, address: int, now: bytes, expected: bytes) -> None:
-        """What a result is to be written to: the program must not, before it is complete."""
-        if self._own is not None and (found := self._pending[self._own].touched(key, address, now, expected)):
-            self._changed(*found)
-
-    def may_matter(self, lo: int, hi: int) -> bool:
-        """Whether the running task, if it is who asks, has an operation with private memory between two addresses."""
-        running = self._job.running
-        return running is not None and running.thread is getcurrent() and self._pending[running.pe].any_in(lo, hi)
-
-    def touches(self, kind: Kind, address: int, nbytes: int) -> None:
-        """A line of the program is about to load or store private memory."""
-        if kind is Kind.STORE and self._own is not None:
-            self._pending[self._own].stored(address, address + nbytes)
-        self.private(kind, address, nbytes)
-
-    def _changed(self, address: int, nbytes: int) -> None:
-        what = "store before this line"
-        self.events.append(Access(self.task, caller(), Kind.STORE, self._private(address, nbytes), what))

@@ -61,8 +61,10 @@ class Pending:
     def changes(self) -> Iterator[tuple[int, int]]:
         """Address and bytes of what has changed in sources since the last look, and was not told."""
         for each in self._late:
-            now = b"" if each.data is None else ctypes.string_at(each.address, each.nbytes)
-            if each.data is not None and now != each.data:
+            if each.data is None:
+                continue
+            now = ctypes.string_at(each.address, each.nbytes)
+            if now != each.data:
                 at = _differing(each.data, now, each.address, each.told)
                 each.data, each.told = now, []
                 if at:
