@@ -12,6 +12,7 @@ from ..errors import ArgumentError
 from .bounds import STATES_MAX
 from .exploration import explore
 from .exploration import replay as again
+from .instrument.asked import instrumented
 from .loading import load, parted
 from .report import Report
 from .saved import is_file, read, save
@@ -67,13 +68,15 @@ def check(
 ) -> None:
     """Explore what a program can do; exit code 1 if it can fail, 2 for wrong use."""
     if replay is not None:
-        report = _replayed(program, pes, profile, replay, trace, leaks, races)
+        with instrumented():
+            report = _replayed(program, pes, profile, replay, trace, leaks, races)
     else:
-        report = explore(
-            load(_given(program)), 2 if pes is None else pes, profile, strategy,
-            budget=budget, seed=seed, keep_going=keep_going, states_max=states_max, twice=twice, trace=trace,
-            leaks=leaks, races=races or False,
-        )  # fmt: skip
+        with instrumented():
+            report = explore(
+                load(_given(program)), 2 if pes is None else pes, profile, strategy,
+                budget=budget, seed=seed, keep_going=keep_going, states_max=states_max, twice=twice, trace=trace,
+                leaks=leaks, races=races or False,
+            )  # fmt: skip
         report.program = "::".join(parted(_given(program)))
     _tell(report, out, fresh=replay is None)
     if trace is not None:

@@ -19,6 +19,7 @@ from ..fabric.sim import Job, Program
 from . import story, timeline, tokens
 from .bounds import MOVES_MAX, STATES_MAX, Bounds, parse_budget
 from .executions import choices_of, follow, silenced
+from .instrument.asked import is_asked
 from .races.accesses import Race
 from .races.found import MORE, Races, mode_of, races_of
 from .report import Failure, Report
@@ -92,11 +93,11 @@ def prepare(
         settings = replace(settings, log="warning")
     chosen = profile_named(profile if profile is not None else None)
     call = call_of(program, args)
-    around = Surroundings(program, n_pes)
+    mode = mode_of(races)
+    around = Surroundings(program, n_pes, instrument=bool(mode) and is_asked())
     identity = tokens.digest(_source(program), n_pes, _spelled(chosen), args, max_polls)
     timed = None if clock is None else model(clock)
     body = lambda pe: call(around.function(pe), pe)  # noqa: E731
-    mode = mode_of(races)
     return Program(body, n_pes, chosen, settings, max_polls, identity, around, timed, ties, leaks, mode)
 
 

@@ -16,13 +16,16 @@ from copy import copy
 from importlib.machinery import ModuleSpec
 from importlib.util import spec_from_file_location
 from types import CodeType, FunctionType, ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import StateError
 from .ownership import Names, file_of, is_users, namespace, reachable
 from .rebinding import Own, copied_globals
 from .residents import Residents
 from .snapshots import Snapshot
+
+if TYPE_CHECKING:
+    from .instrument.loaders import Instrumented
 
 MAIN = "__mp_main__"  # what a copy of __main__ is called, as by multiprocessing: what is guarded does not run
 
@@ -37,12 +40,14 @@ class Copies:
     Programs of libraries have no copies. The PEs' classes are not the caller's: an instance of the one is none of the
     other. No other thread may import anything between `enter` and `leave`. Going from PE to PE is cheap; leave only
     where the caller's code is to run. Raises StateError where importing the program makes copies of it again.
+    instrument: the module that defines the function tells of accesses to private arrays.
     """
 
     _importing = False  # one of them
 
-    def __init__(self, function: Callable[..., Any], n: int) -> None:
+    def __init__(self, function: Callable[..., Any], n: int, instrument: bool = False) -> None:
         self._function = function
+        self._instrumented = _instrumented() if instrument else None
         self._names = names = namespace(function)
         name, file = names.get("__name__", ""), file_of(names)
         self._main = _code(file) if file is not None and name == "__main__" else None
@@ -91,7 +96,7 @@ class Copies:
             wanted.add(self._names["__name__"])
         order = [name for name in reversed(originals) if name in wanted]  # who imports others is done after them
         shared = {id(value) for names in [self._names, *originals.values()] for value in list(names.values())}
-        finder = _Known(originals)
+        finder = _Known(originals, self._names.get("__name__"), self._instrumented)
         sys.meta_path.insert(0, finder)
         Copies._importing = True
         try:
@@ -116,7 +121,7 @@ class Copies:
 
     def _take(self, modules: Mapping[str, ModuleType], originals: Mapping[str, Names], shared: Collection[int]) -> None:
         """Makes of a PE's modules its version of the function, and notes what they hold."""
-        own = Own(originals, modules)
+        own = Own(originals, modules, self._instrumented.of if self._instrumented else None)
         spaces = list(map(vars, modules.values()))
         owned = {*modules, *(space["__name__"] for space in spaces)}
         if self._no_file is not None:
@@ -128,18 +133,28 @@ class Copies:
 
 
 class _Known:
-    """Finds the caller's modules where they were found before, on the path or not."""
+    """Finds the caller's modules where they were found before, on the path or not. main: the one to be instrumented."""
 
-    def __init__(self, modules: Mapping[str, Names]) -> None:
-        self._modules = modules
+    def __init__(self, modules: Mapping[str, Names], main: str | None, instrumented: Instrumented | None) -> None:
+        self._modules, self._main, self._instrumented = modules, main, instrumented
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
         """What the import system asks."""
+        spec = self._spec(name)
+        return self._instrumented.spec(spec) if spec and self._instrumented and name == self._main else spec
+
+    def _spec(self, name: str) -> ModuleSpec | None:
         names = self._modules.get(name, {})
         spec = names.get("__spec__")
         if spec is None and "__file__" in names:
             return spec_from_file_location(name, names["__file__"])
         return copy(spec) if spec is not None and spec.name == name else None
+
+
+def _instrumented() -> Instrumented:
+    from .instrument.loaders import Instrumented
+
+    return Instrumented()
 
 
 def _innermost(function: Callable[..., Any]) -> FunctionType | None:

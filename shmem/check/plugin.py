@@ -17,6 +17,7 @@ import pytest
 
 from ..errors import ArgumentError, ReplayMismatch, ShmemError
 from .exploration import explore, named, replay
+from .instrument.asked import instrumented
 from .report import Report
 from .saved import save, token_of
 
@@ -128,12 +129,17 @@ class Explorer:
         try:
             report = self.run(name, program, n_pes, *args, **options)
         except ReplayMismatch:  # the token is of another program of this test
-            report = self._told(name, explore(program, n_pes, *args, **options), new=True)
+            with instrumented():
+                report = self._told(name, explore(program, n_pes, *args, **options), new=True)
         self.reports.append(report)
         return report
 
     def run(self, name: str, program: Callable[..., Any], n_pes: int, *more: Any, **options: Any) -> Report:
         """Explores, or replays what the command line asks for: then raises ReplayMismatch for another program."""
+        with instrumented():
+            return self._run(name, program, n_pes, *more, **options)
+
+    def _run(self, name: str, program: Callable[..., Any], n_pes: int, *more: Any, **options: Any) -> Report:
         wanted = self._item.config.getoption("--shmem-replay")
         if wanted is None:
             return self._told(name, explore(program, n_pes, *more, **options), new=True)

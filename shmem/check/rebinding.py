@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import functools
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from copy import deepcopy
 from types import CellType, CodeType, FunctionType, MethodType, ModuleType
@@ -28,9 +28,14 @@ _DATA = (list, dict, set, deque, bytearray, np.ndarray)
 
 
 class Own:
-    """One PE's versions. `originals`: the namespaces of the program's modules, by name; `copies`: the PE's modules."""
+    """One PE's versions. `originals`: the namespaces of the program's modules, by name; `copies`: the PE's modules;
+    `code`: what a function that is made again runs, by its own code."""
 
-    def __init__(self, originals: Mapping[str, Names], copies: Mapping[str, ModuleType]) -> None:
+    def __init__(
+        self, originals: Mapping[str, Names], copies: Mapping[str, ModuleType],
+        code: Callable[[CodeType], CodeType] | None = None,
+    ) -> None:  # fmt: skip
+        self._code = code or (lambda code: code)
         self._modules = {name: (originals[name], copies[name]) for name in originals.keys() & copies.keys()}
         self._bound = {id(names): vars(copy) for names, copy in self._modules.values()}
         self._made: dict[int, tuple[Any, Any]] = {}  # by id of the original, which is kept with it
@@ -89,7 +94,8 @@ class Own:
         closure = function.__closure__ or ()
         cells = [CellType() if self.has(_content(cell)) else cell for cell in closure]
         names = self._bound[id(function.__globals__)]
-        made = FunctionType(function.__code__, names, function.__name__, function.__defaults__, tuple(cells))
+        code = self._code(function.__code__)
+        made = FunctionType(code, names, function.__name__, function.__defaults__, tuple(cells))
         functools.update_wrapper(made, function, updated=())
         made.__kwdefaults__ = function.__kwdefaults__
         made.__dict__.clear()

@@ -16,12 +16,13 @@ SEED = 0  # of the random numbers: a token names an execution without them
 
 
 class Surroundings:
-    """Of one program and its n PEs (`fabric.sim.Around`). Raises what importing the program's modules raises."""
+    """Of one program and its n PEs (`fabric.sim.Around`). instrument: its file tells of private arrays. Raises what
+    importing the program's modules raises."""
 
-    def __init__(self, program: Callable[..., Any], n: int) -> None:
+    def __init__(self, program: Callable[..., Any], n: int, instrument: bool = False) -> None:
         self._randomness = Randomness(SEED, n)
         with self._randomness.patched():
-            self._copies = Copies(program, n)
+            self._copies = Copies(program, n, instrument)
 
     def function(self, pe: int) -> Callable[..., Any]:
         """A PE's own version of the program."""

@@ -16,15 +16,17 @@ from .race_programs import CASES, ORIGIN, TARGET
 from .test_check_docs import blocks, lasting
 
 
-def test_the_command_prints_what_the_page_says(
+def test_the_commands_print_what_the_page_says(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    [(_, code), (_, session)] = blocks("docs/races.md")
-    Path(code.split()[1]).write_text(code)
-    [command] = re.findall(r"^\$ shmemu (.*)$", session, re.MULTILINE)
-    assert main(shlex.split(command)) == 1
-    assert lasting(capsys.readouterr().out) == lasting(session.partition("\n")[2])
+    found = blocks("docs/races.md")
+    assert len(found) == 4
+    for (_, code), (_, session) in zip(found[::2], found[1::2], strict=True):
+        Path(code.split()[1]).write_text(code)
+        [command] = re.findall(r"^\$ shmemu (.*)$", session, re.MULTILINE)
+        assert main(shlex.split(command)) == 1
+        assert lasting(capsys.readouterr().out) == lasting(session.partition("\n")[2])
 
 
 def test_the_tables_are_those_of_the_programs() -> None:

@@ -3,7 +3,8 @@
 A job has one of these only where races are judged. It is told of calls as a program makes them: of a collective call,
 whose records run on a queue of their own, only what it does to the own arrays; of a lock, that it is held or let go;
 nothing of queue pairs. Private memory is not watched: sources and results of operations that are not complete are
-compared with what they should be whenever their PE calls, and a change counts as a store of that line.
+compared with what they should be whenever their PE calls, and a change that no line of the program has told of (as an
+instrumented one does) counts as a store of that line.
 """
 
 from __future__ import annotations
@@ -34,8 +35,7 @@ from ..events import (
     Task,
     Waited,
 )
-from ..events import Event as Told
-from .pending import Pending
+from .private import PrivateMemory
 
 if TYPE_CHECKING:
     from .tasks import Job
@@ -45,25 +45,17 @@ _LOOKS = {"test": Kind.WAIT, "fetch": Kind.FETCH, "load of a cell": Kind.POLL_LI
 _KINDS = {Made.WRITE: Kind.PUT, Made.READ: Kind.GET, Made.ATOMIC: Kind.UPDATE}
 
 
-class Observed:
+class Observed(PrivateMemory):
     """The events of one run so far."""
 
     def __init__(self, job: Job) -> None:
-        self._job = job
-        self.events: list[Told] = []
+        super().__init__(job)
         self.queue_pairs = False  # some were used
         self.word = 0  # the type of the word of the record that runs: its number and 1
         self.lines = False  # that record puts lines
         self._inside: set[Task] = set()  # tasks in a collective call
         self._known: set[Key] = set()  # requests that were told
         self._released: set[Hashable] = set()
-        self._pending = [Pending() for _ in range(job.program.n)]  # by PE
-
-    @property
-    def task(self) -> Task:
-        """The task that runs."""
-        assert self._job.running is not None
-        return self._job.running.key
 
     # ---- collective calls and locks ----
 
@@ -108,10 +100,6 @@ class Observed:
     def _inner(self) -> bool:
         return self._job.running is not None and self.task in self._inside
 
-    @property
-    def _own(self) -> int | None:
-        return None if self._job.running is None else self._job.running.pe
-
     def looked(self, places: Iterable[Place], what: str) -> None:
         """A load of some places."""
         for place in places:
@@ -119,14 +107,6 @@ class Observed:
             if what != "accept":
                 kind = _LOOKS.get(what, Kind.LOAD)
                 self.access(kind, Place(space, place.lo, place.hi), "" if kind is Kind.LOAD else kind.value)
-
-    def private(self, kind: Kind, address: int, nbytes: int) -> None:
-        """A call reads or writes private memory of the program."""
-        if nbytes and not self._hidden():
-            self.events.append(Access(self.task, caller(), kind, self._private(address, nbytes)))
-
-    def _private(self, address: int, nbytes: int) -> Span:
-        return Span(("private", self._own), address, address + nbytes)
 
     # ---- operations ----
 
@@ -156,8 +136,10 @@ class Observed:
                 id=(request.key, "word"), kind=Kind.UPDATE, what=f"signal {request.word_update.op}",
                 at=Span(*request.word), source=None, result=None, type=Word.U64.name, carries=group, group=None,
             ))  # fmt: skip
-        if source is not None and self._place(*source) is None:
-            self._pending[request.pe].source(q, request.target, *source)
+        pending = self._pending[request.pe]
+        for memory, note in ((source, pending.source), (result, pending.result)):
+            if memory is not None and self._place(*memory) is None:
+                note(q, request.target, *memory)
 
     def _place(self, address: int, nbytes: int) -> Place | None:
         return self._job.heaps[self._own].find(address, nbytes)  # type: ignore[index, no-any-return]
@@ -229,8 +211,8 @@ class Observed:
             return
         for target in [None] if pes is None else pes:
             self.events.append(Quiet(self.task, q, target, Level(level)))
-            if level != Level.RESULT and self._own is not None:
-                self._pending[self._own].read(q, target)
+            if self._own is not None:
+                self._pending[self._own].over(q, target, level != Level.RESULT, level != Level.SOURCE)
 
     def gave(self, token: object) -> None:
         """The running task has made something possible."""
@@ -244,20 +226,3 @@ class Observed:
         """A step of a task was possible for these reasons."""
         if tokens := tuple([each for each in needs if each in self._released]):
             self.events.append(Acquire(task, tokens))
-
-    # ---- private memory ----
-
-    def follow(self) -> None:
-        """Compares the private memory of pending operations of the running task's PE."""
-        if self._own is not None:
-            for address, nbytes in self._pending[self._own].changes():
-                self._changed(address, nbytes)
-
-    def touched(self, key: Key, address: int, now: bytes, expected: bytes) -> None:
-        """What a result is to be written to: the program must not, before it is complete."""
-        if self._own is not None and (found := self._pending[self._own].touched(key, address, now, expected)):
-            self._changed(*found)
-
-    def _changed(self, address: int, nbytes: int) -> None:
-        what = "store before this line"
-        self.events.append(Access(self.task, caller(), Kind.STORE, self._private(address, nbytes), what))

@@ -1,64 +1,97 @@
 """Private memory of operations that are not complete: what the program does to it between its calls, on `sim`.
 
-Nobody sees an access to private memory. What an operation may still read is compared with what it was, what it is to
-write with poison, whenever the PE calls; a difference is a store.
+Nobody sees an access to private memory, unless the program's lines tell of it. What an operation may still read is
+compared with what it was, what it is to write with poison, whenever the PE calls; a difference is a store.
 """
 
 from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ...delivery.requests import Key
 
 
-@dataclass
-class _Source:
-    """Memory that an operation may still read."""
+@dataclass(eq=False)
+class _Late:
+    """Memory that an operation may still read (then `data` is what it holds), or write to."""
 
     ctx: int
     target: int
     address: int
-    data: bytes
+    nbytes: int
+    data: bytes | None = None
+    told: list[tuple[int, int]] = field(default_factory=list)  # addresses of what the program's own lines store there
+
+    def meets(self, lo: int, hi: int) -> bool:
+        """Whether it has bytes between two addresses."""
+        return self.address < hi and lo < self.address + self.nbytes
 
 
 class Pending:
     """The private memory of one PE's operations."""
 
     def __init__(self) -> None:
-        self._sources: list[_Source] = []
+        self._late: list[_Late] = []
         self._touched: set[Key] = set()  # results that the program has written to
 
     def source(self, ctx: int, target: int, address: int, nbytes: int) -> None:
         """An operation on a context to a PE reads memory late."""
-        self._sources.append(_Source(ctx, target, address, ctypes.string_at(address, nbytes)))
+        self._late.append(_Late(ctx, target, address, nbytes, ctypes.string_at(address, nbytes)))
 
-    def read(self, ctx: int, target: int | None) -> None:
-        """What was posted on a context to a PE (None: to all) has read its sources: they may lie elsewhere now."""
-        self._sources = [
-            each for each in self._sources if each.ctx != ctx or (target is not None and each.target != target)
-        ]
+    def result(self, ctx: int, target: int, address: int, nbytes: int) -> None:
+        """An operation on a context to a PE writes to memory late; nobody takes that for a store of the program."""
+        self._late.append(_Late(ctx, target, address, nbytes))
+        self.stored(address, address + nbytes, of_results=False)
+
+    def over(self, ctx: int, target: int | None, sources: bool, results: bool) -> None:
+        """What was posted on a context to a PE (None: to all) has read its sources, has written its results: they may
+        lie elsewhere now."""
+        before = self._late
+        self._late = [
+            each for each in before
+            if each.ctx != ctx or (target is not None and each.target != target)
+            or not (results if each.data is None else sources)
+        ]  # fmt: skip
+        for each in before if self._late else ():
+            if each.data is None and each not in self._late:
+                self.stored(each.address, each.address + each.nbytes, of_results=False)
 
     def changes(self) -> Iterator[tuple[int, int]]:
-        """Address and bytes of what has changed since the last look."""
-        for each in self._sources:
-            now = ctypes.string_at(each.address, len(each.data))
+        """Address and bytes of what has changed in sources since the last look, and was not told."""
+        for each in self._late:
+            if each.data is None:
+                continue
+            now = ctypes.string_at(each.address, each.nbytes)
             if now != each.data:
-                lo, hi = _differing(each.data, now)
-                each.data = now
-                yield each.address + lo, hi - lo
+                at = _differing(each.data, now, each.address, each.told)
+                each.data, each.told = now, []
+                if at:
+                    yield each.address + at[0], at[-1] + 1 - at[0]
 
     def touched(self, key: Key, address: int, now: bytes, expected: bytes) -> tuple[int, int] | None:
-        """Address and bytes of what the program has written to a result; told once."""
+        """Address and bytes of what the program has written to a result, and did not tell; once."""
         if now == expected or key in self._touched:
             return None
+        told = [stored for each in self._late if each.data is None for stored in each.told]
+        if not (at := _differing(expected, now, address, told)):
+            return None
         self._touched.add(key)
-        lo, hi = _differing(expected, now)
-        return address + lo, hi - lo
+        return address + at[0], at[-1] + 1 - at[0]
+
+    def any_in(self, lo: int, hi: int) -> bool:
+        """Whether there is memory of an operation between two addresses."""
+        return any(each.meets(lo, hi) for each in self._late)
+
+    def stored(self, lo: int, hi: int, of_results: bool = True) -> None:
+        """What is between two addresses is about to change, and that is told. of_results: of those, too."""
+        for each in self._late:
+            if each.meets(lo, hi) and (of_results or each.data is not None):
+                each.told.append((lo, hi))
 
 
-def _differing(one: bytes, other: bytes) -> tuple[int, int]:
-    """From the first to behind the last byte that differs."""
+def _differing(one: bytes, other: bytes, address: int, told: list[tuple[int, int]]) -> list[int]:
+    """Where the bytes from an address on differ, but for what lies between addresses that were told."""
     at = [i for i, (a, b) in enumerate(zip(one, other, strict=True)) if a != b]
-    return at[0], at[-1] + 1
+    return [i for i in at if not any(lo <= address + i < hi for lo, hi in told)]
