@@ -155,6 +155,9 @@ int64_t sm_net_receives(const sm_net *net, int pe);
 int sm_net_post(sm_net *net, const sm_request *request);
 int64_t sm_net_enabled(sm_net *net, int64_t first, int64_t most, sm_event *out);
 int sm_net_fire(sm_net *net, const sm_event *event);
+/* Fires up to `most` events, each drawn from all that may happen by a generator whose state is *seed (NULL: the first one
+ * each time); without `faults` none that is a fault (GIVE_UP, LOSE, UNTOLD). Returns how many there were, or below 0. */
+int64_t sm_net_step(sm_net *net, int64_t most, uint64_t *seed, int faults);
 int64_t sm_net_answer(sm_net *net, int32_t *pe, int64_t *number, void *out, int64_t most);
 void sm_net_fence(sm_net *net, int pe, int queue, int is_default);
 int64_t sm_net_unfinished(const sm_net *net, int pe, int queue, int target); /* queue -1: own stores; target -1: all */

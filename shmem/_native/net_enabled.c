@@ -4,9 +4,13 @@
 typedef struct {
     sm_event *out;
     int64_t first, most, n;                 /* events first .. first + most - 1 are written, n were found */
+    int no_faults;                          /* those are left out */
 } sm_walk;
 
+static int is_fault(int act) { return act == SM_ACT_GIVE_UP || act == SM_ACT_LOSE || act == SM_ACT_UNTOLD; }
+
 static void give_event(sm_walk *walk, const sm_event *event) {
+    if (walk->no_faults && is_fault(event->act)) return;
     if (walk->n >= walk->first && walk->n - walk->first < walk->most) walk->out[walk->n - walk->first] = *event;
     walk->n++;
 }
@@ -125,9 +129,42 @@ static void give_bells(const sm_queue *q, sm_walk *walk) {
     if (!q->lost) give_event(walk, &event);
 }
 
+/* All of them, or no more than are written. */
+static void walk_all(sm_net *net, sm_walk *walk, int enough) {
+    for (int64_t i = 0; i < net->nqueues; i++) give_bells(&net->queues[i], walk);
+    SM_EACH(net, r) {
+        if (enough && walk->n >= walk->first + walk->most) return;
+        next_events(net, walk, r);
+    }
+}
+
 int64_t sm_net_enabled(sm_net *net, int64_t first, int64_t most, sm_event *out) {
-    sm_walk walk = {out, first, most, 0};
-    for (int64_t i = 0; i < net->nqueues; i++) give_bells(&net->queues[i], &walk);
-    SM_EACH(net, r) next_events(net, &walk, r);
+    sm_walk walk = {out, first, most, 0, 0};
+    walk_all(net, &walk, 0);
     return walk.n;
+}
+
+/* The next number of a generator (splitmix64). */
+static uint64_t draw(uint64_t *seed) {
+    uint64_t z = *seed += 0x9e3779b97f4a7c15ull;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebull;
+    return z ^ z >> 31;
+}
+
+int64_t sm_net_step(sm_net *net, int64_t most, uint64_t *seed, int faults) {
+    int64_t done = 0;
+    for (; done < most; done++) {
+        sm_event event;
+        sm_walk count = {&event, 0, 1, 0, !faults};
+        walk_all(net, &count, !seed);
+        if (!count.n) break;
+        if (seed) {
+            sm_walk pick = {&event, (int64_t)(draw(seed) % (uint64_t)count.n), 1, 0, !faults};
+            walk_all(net, &pick, 1);
+        }
+        int code = sm_net_fire(net, &event);
+        if (code) return code;
+    }
+    return done;
 }
