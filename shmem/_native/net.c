@@ -176,11 +176,16 @@ int64_t sm_net_space(sm_net *net, void *base, uint64_t bytes) {
     sm_space *made = realloc(net->spaces, (size_t)(net->nspaces + 1) * sizeof *made);
     if (!made) return SM_NET_NO_MEMORY;
     net->spaces = made;
-    made[net->nspaces] = (sm_space){base, bytes};
+    made[net->nspaces] = (sm_space){.base = base, .bytes = bytes};
     return net->nspaces++;
 }
 
 void sm_net_move(sm_net *net, int64_t space, void *base) { net->spaces[space].base = base; }
+
+void sm_net_wakes(sm_net *net, int64_t space, sm_pe *p, int pe) {
+    net->spaces[space].waker = p;
+    net->spaces[space].pe = pe;
+}
 
 int64_t sm_net_next(const sm_net *net, int64_t slot, sm_request_view *out) {
     int32_t at = slot < 0 ? net->first : net->reqs[slot].next;

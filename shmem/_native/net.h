@@ -7,10 +7,7 @@
  * needed there, so that in the long run nothing is allocated. */
 #ifndef SM_NET_H
 #define SM_NET_H
-#include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
-
+#include "core.h"
 #include "net_api.h"
 
 #define SM_RESTS 16                         /* more places of a source or result are refused */
@@ -60,7 +57,12 @@ typedef struct {
     sm_fifo posted;
 } sm_taker;
 
-typedef struct { char *base; uint64_t bytes; } sm_space;
+typedef struct {
+    char *base;
+    uint64_t bytes;
+    sm_pe *waker;                           /* NULL: nobody waits for words of it in the kernel */
+    int pe;
+} sm_space;
 typedef struct { int64_t receives; int32_t cq; } sm_receiver;
 
 struct sm_net {
@@ -95,10 +97,10 @@ void sm_net_link(sm_net *net, int slot);
 void sm_net_unlink(sm_net *net, sm_req *r);                      /* out of flight, still in its slot */
 void sm_net_free_slot(sm_net *net, sm_req *r);
 /* net_memory.c */
-void sm_net_store_bytes(char *to, const uint8_t *from, uint64_t n);
+void sm_net_write(const sm_net *net, const sm_place *place, const uint8_t *from);
 void sm_net_load_bytes(uint8_t *to, const char *from, uint64_t n);
 uint64_t sm_net_updated(uint64_t old, const sm_update *update);
-uint64_t sm_net_atomic(char *word, const sm_update *update);     /* returns the old value */
+uint64_t sm_net_atomic(const sm_net *net, const sm_place *place, const sm_update *update);   /* returns the old value */
 int sm_net_fits(const sm_net *net, const sm_place *place);
 int sm_net_fits_word(const sm_net *net, const sm_place *place, const sm_update *update);
 void sm_net_read_own(sm_net *net, int pe, const sm_place *place, uint8_t *out);

@@ -129,6 +129,7 @@ sm_net *sm_net_copy(const sm_net *net);     /* the same state over the same memo
 /* Memory: a space is `bytes` bytes at an address of this process, aligned to 8. */
 int64_t sm_net_space(sm_net *net, void *base, uint64_t bytes);
 void sm_net_move(sm_net *net, int64_t space, void *base);
+void sm_net_wakes(sm_net *net, int64_t space, sm_pe *p, int pe);     /* it is the heap of that PE: its waiters are woken */
 int sm_net_look(sm_net *net, int pe, const sm_place *place, void *out);      /* with what the PE has yet to store there */
 
 /* Queues. A completion queue of depth 0 has no end, one with an end has 8 bytes of counter at the start of a space (or

@@ -31,12 +31,12 @@ static void fetch(sm_net *net, sm_req *r) {
 static void place_atomic(sm_net *net, sm_req *r) {
     uint64_t value = 0;
     if (!r->split) {
-        keep_old(r, sm_net_atomic(sm_net_at(net, &r->w.at), &r->w.update));
+        keep_old(r, sm_net_atomic(net, &r->w.at, &r->w.update));
         return;
     }
     memcpy(&value, r->data, r->ndata);
     value = sm_net_updated(value, &r->w.update);
-    sm_net_store_bytes(sm_net_at(net, &r->w.at), (const uint8_t *)&value, sm_net_size(&r->w.at));
+    sm_net_write(net, &r->w.at, (const uint8_t *)&value);
 }
 
 static void read_unit(sm_net *net, sm_req *r, uint64_t lo, uint64_t hi) {
@@ -48,13 +48,17 @@ static void read_unit(sm_net *net, sm_req *r, uint64_t lo, uint64_t hi) {
     else sm_net_load_bytes(r->data + lo, sm_net_at(net, &there), hi - lo);
 }
 
+static void write_unit(sm_net *net, sm_req *r, uint64_t lo, uint64_t hi) {
+    sm_place there = {r->w.at.space, r->w.at.lo + lo, r->w.at.lo + hi};
+    sm_net_write(net, &there, r->data + lo);
+}
+
 static void place(sm_net *net, sm_req *r, uint64_t unit) {
     uint64_t lo, hi;
     sm_net_unit(r, unit, &lo, &hi);
     if (r->w.kind == SM_KIND_ATOMIC) place_atomic(net, r);
     else if (r->w.kind == SM_KIND_READ) read_unit(net, r, lo, hi);
-    else if (r->w.kind != SM_KIND_SEND || r->receive >= 0)
-        sm_net_store_bytes(sm_net_at(net, &r->w.at) + lo, r->data + lo, hi - lo);
+    else if (r->w.kind != SM_KIND_SEND || r->receive >= 0) write_unit(net, r, lo, hi);
     sm_net_placed(r)[unit >> 6] |= 1ull << (unit & 63);
     r->placed++;
 }
@@ -62,7 +66,7 @@ static void place(sm_net *net, sm_req *r, uint64_t unit) {
 static void again(sm_net *net, sm_req *r, uint64_t unit) {
     uint64_t lo, hi;
     sm_net_unit(r, unit, &lo, &hi);
-    sm_net_store_bytes(sm_net_at(net, &r->w.at) + lo, r->data + lo, hi - lo);
+    write_unit(net, r, lo, hi);
     sm_net_again(r)[unit >> 6] |= 1ull << (unit & 63);
     r->again++;
 }
@@ -74,7 +78,8 @@ static void land(sm_net *net, sm_req *r, uint64_t unit) {
     const sm_place *piece = &r->w.result;
     for (first = lo; first >= sm_net_size(piece); piece = piece == &r->w.result ? r->rest : piece + 1)
         first -= sm_net_size(piece);
-    sm_net_store_bytes(sm_net_at(net, piece) + first, r->data + lo, hi - lo);
+    sm_place there = {piece->space, piece->lo + first, piece->lo + first + (hi - lo)};
+    sm_net_write(net, &there, r->data + lo);
     sm_net_landed(r)[unit >> 6] |= 1ull << (unit & 63);
     r->landed++;
 }
@@ -101,7 +106,7 @@ static int do_event(sm_net *net, sm_req *r, const sm_event *event) {
     case SM_ACT_SOURCE: read_source(net, r); return 0;
     case SM_ACT_FETCH: fetch(net, r); return 0;
     case SM_ACT_PLACE: place(net, r, unit); return 0;
-    case SM_ACT_WORD: sm_net_atomic(sm_net_at(net, &r->w.word), &r->w.word_update); r->worded = 1; return 0;
+    case SM_ACT_WORD: sm_net_atomic(net, &r->w.word, &r->w.word_update); r->worded = 1; return 0;
     case SM_ACT_LAND: land(net, r, unit); return 0;
     case SM_ACT_RECEIVE: return receive(net, r);
     case SM_ACT_RETIRE: return sm_net_retire(net, r);

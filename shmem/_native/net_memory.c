@@ -24,7 +24,7 @@ static uint64_t piece(const char *at, uint64_t n) {
         memcpy(to, &v, sizeof v);                                                                \
     } while (0)
 
-void sm_net_store_bytes(char *to, const uint8_t *from, uint64_t n) {
+static void store_bytes(char *to, const uint8_t *from, uint64_t n) {
     for (uint64_t size; n; to += size, from += size, n -= size) {
         size = piece(to, n);
         if (size == 8) PUT(uint64_t);
@@ -73,9 +73,25 @@ uint64_t sm_net_updated(uint64_t old, const sm_update *update) {
         }                                                                                        \
     } while (0)
 
-uint64_t sm_net_atomic(char *word, const sm_update *update) {
+static uint64_t atomic(char *word, const sm_update *update) {
     if (update->width == 4) AMO(uint32_t);
     AMO(uint64_t);
+}
+
+static void wake(const sm_net *net, const sm_place *place) {
+    const sm_space *space = &net->spaces[place->space];
+    if (space->waker) sm_wake(space->waker, space->pe, place->lo, sm_net_size(place));
+}
+
+void sm_net_write(const sm_net *net, const sm_place *place, const uint8_t *from) {
+    store_bytes(sm_net_at(net, place), from, sm_net_size(place));
+    wake(net, place);
+}
+
+uint64_t sm_net_atomic(const sm_net *net, const sm_place *place, const sm_update *update) {
+    uint64_t old = atomic(sm_net_at(net, place), update);
+    if (update->op != SM_OP_FETCH) wake(net, place);
+    return old;
 }
 
 /* Whether a place lies in a space that there is. */

@@ -58,7 +58,7 @@ int sm_net_reached(const sm_req *r, unsigned stage) {
 
 /* Whether nothing keeps a request from some stages. */
 int sm_net_is_open(const sm_net *net, const sm_req *r, unsigned stages) {
-    for (int64_t i = 0; i < r->ngates; i++) {
+    for (int64_t i = r->ngates - 1; i >= 0; i--) {           /* the last one is likely to be the last to open */
         const sm_gate *g = &r->gates[i];
         if (!(stages >> g->mine & 1)) continue;
         const sm_req *other = &net->reqs[g->slot];

@@ -35,7 +35,7 @@ int sm_net_tell(sm_net *net, int queue, const sm_cqe *told) {
     else cq->entries[cq->written++ % cq->room] = *told;
     if (cq->space >= 0) {
         uint64_t counter = (uint64_t)cq->written | (cq->overrun ? 1ull << 63 : 0);
-        sm_net_store_bytes(net->spaces[cq->space].base, (const uint8_t *)&counter, sizeof counter);
+        sm_net_write(net, &(sm_place){cq->space, 0, sizeof counter}, (const uint8_t *)&counter);
     }
     return 0;
 }

@@ -1,13 +1,15 @@
-"""What the engine does by itself: events drawn from a seed, and atomics of several engines on one word."""
+"""What the engine does by itself: events drawn from a seed, atomics of several engines on one word, wake-ups."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
+from shmem._native import _core
 from shmem.delivery.machine import Machine
 from shmem.delivery.memory import Memory
 from shmem.delivery.native import NativeMachine
@@ -116,3 +118,61 @@ def whole(machine: NativeMachine) -> Any:
     machine._made = machine.ffi.new("sm_net_profile *", machine._made[0])
     machine._made.halves = 0
     return machine._owned(machine.lib.sm_net_open(machine._made, 256))
+
+
+@dataclass
+class Waiting:
+    """A PE with a heap of its own, in which a thread can wait as a program does."""
+
+    heap: Any
+    pe: Any
+
+    @classmethod
+    def opened(cls, nbytes: int = 1 << 16) -> Waiting:
+        """In memory of this process, which stays."""
+        ffi, lib = _core.ffi, _core.lib
+        head = lib.sm_head_bytes()
+        at = lib.sm_map_segment(0, head, 0, nbytes)
+        pe = lib.sm_open(0, 1, [at], nbytes, 1, 0)
+        assert at
+        assert pe
+        lib.sm_announce(pe)
+        return cls(ffi.buffer(ffi.cast("char *", at + head), nbytes), pe)
+
+    def counts(self) -> Any:
+        """Sleeps entered and what ended them."""
+        found = _core.ffi.new("sm_counts *")
+        _core.lib.sm_counts_read(self.pe, found)
+        return found
+
+
+@pytest.mark.parametrize("how", ["placed", "added", "flagged", "landed", "again"])
+def test_who_waits_for_a_word_is_woken(how: str) -> None:
+    """Not found when the sleep's cap was over, which would be counted."""
+    waiting, memory = Waiting.opened(), Memory()
+    memory.spaces[0], memory.spaces["local", 0] = waiting.heap, bytearray(b"\1" * 64)
+    here = NativeMachine(varied("udma", repeat=how == "again"), memory)
+    here.lib.sm_net_wakes(here.net, here._space(0), waiting.pe, 0)
+    word, other = Place(0, 1000, 1008), Place(0, 64, 72)
+    kinds: dict[str, tuple[Kind, dict[str, Any]]] = {
+        "placed": (Kind.WRITE, {"at": word, "data": b"\1" * 8}),
+        "again": (Kind.WRITE, {"at": word, "data": b"\1" * 8}),
+        "added": (Kind.ATOMIC, {"at": word, "update": Update("add", 1, 0, 8)}),
+        "flagged": (Kind.WRITE, {"at": other, "data": bytes(8), "word": word, "word_update": Update("set", 1, 0, 8)}),
+        "landed": (Kind.READ, {"at": Place(("local", 0), 0, 8), "result": word}),
+    }
+    kind, more = kinds[how]
+    here.post(Request(here.name(0), kind, ("ctx", 0, 0), 0, units=(), **more))
+    if how == "again":
+        here.fire(here.enabled()[0])
+        memory.write(word, bytes(8))
+    ended: list[int] = []
+    limit = 20 * 10**9
+    thread = threading.Thread(target=lambda: ended.append(here.lib.sm_wait(waiting.pe, word.lo, 3, 1, 0, limit)))
+    thread.start()
+    while not waiting.counts().sleeps and thread.is_alive():
+        pass
+    here.deliver()
+    thread.join()
+    assert ended == [0]
+    assert waiting.counts().missed == 0
