@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from shmem.delivery import admission, reach, receiving
@@ -29,7 +30,8 @@ PROFILES: tuple[Profile, ...] = (
     varied("openshmem", unit=8), varied("rc_strict", unit=4, units="ascending"), varied("udma", repeat=True),
     varied("rc_relaxed", lost_ack=True), varied("rc_strict", lost_ack=True, unit=4),
     varied("udma", lost_doorbell=True), varied("udma", on_error="suspend"), varied("rc_strict", on_error="go_on"),
-    varied("srd", on_error="go_on", unit=2), varied("rc_strict", fence_flag=frozenset({"read", "atomic", "write"})),
+    varied("srd", on_error="go_on", unit=2),
+    replace(NAMED["rc_strict"], name="rc_strict(fences all)", fence_flag=frozenset({"read", "atomic", "write"})),
     varied("udma", repeat=True, units="ascending"), varied("rc_strict", stores="delayed"),
     varied("tso", unit=4, on_error="suspend"), varied("rc_relaxed", receive_covers="all", lost_doorbell=True),
 )  # fmt: skip

@@ -120,6 +120,34 @@ def whole(machine: NativeMachine) -> Any:
     return machine._owned(machine.lib.sm_net_open(machine._made, 256))
 
 
+def test_a_long_unit_is_placed_from_its_beginning_on() -> None:
+    """Who reads backwards while numbers are placed, one over the other, never sees a later one behind an earlier."""
+    nbytes, rounds, laps = 4096, 8, 600
+    memory = Memory()
+    memory.spaces[1] = bytearray(nbytes)
+    here, words = NativeMachine(varied("rc_strict", unit=nbytes), memory), memoryview(memory.spaces[1]).cast("Q")
+    here.lib.sm_net_queue(here.net, -1, 0, 0)
+    step = here.lib.sm_net_step
+    space, made = here._space(1), here.ffi.new("sm_request *")
+    made.kind, made.target, made.taker, made.put, made.ndata = Kind.WRITE, 1, -1, -1, nbytes
+    made.at, made.segments, made.flags = (space, 0, nbytes), (-1, -1), here.lib.SM_REQ_ADMITTED
+    made.source.space = made.result.space = made.word.space = -1
+    for first in range(0, rounds * laps, laps):
+        for number in range(first, first + laps):
+            data = here.ffi.new("uint64_t[]", [number + 1] * (nbytes // 8))
+            made.number, made.data = number, data
+            assert here.lib.sm_net_post(here.net, made) == 0
+        done: list[int] = []
+        thread = threading.Thread(target=lambda done=done: done.append(step(here.net, laps, here.ffi.NULL, 0)))  # type: ignore[misc]
+        thread.start()
+        while not done:
+            seen = [words[i] for i in range(len(words) - 1, -1, -1)]
+            assert seen == sorted(seen)
+        thread.join()
+        assert done == [laps]
+        assert set(words) == {first + laps}
+
+
 @dataclass
 class Waiting:
     """A PE with a heap of its own, in which a thread can wait as a program does."""
