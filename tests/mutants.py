@@ -201,7 +201,7 @@ MUTANTS = (
     Mutant("engine: a fence orders nothing", N + "net_order.c", "        if (!net->profile.engine_scoped || store) r->fenced = 1;\n", "",
            NATIVE + "litmus.py -k openshmem"),
     Mutant("engine: a completion is told early", N + "net_enabled.c", "complete(net, r, net->profile.completes[r->w.kind])",
-           "complete(net, r, SM_STAGE_SOURCE)", NATIVE + "litmus.py -k udma"),
+           "complete(net, r, SM_STAGE_SOURCE)", NATIVE + "steps.py"),
     Mutant("engine: a receive is told early", N + "net_enabled.c", "        if (!sm_net_reached(other, SM_STAGE_PLACED)) return 0;\n", "",
            NATIVE + "litmus.py -k verbs"),
     Mutant("engine: a failure flushes nothing", N + "net_queues.c",
