@@ -203,7 +203,7 @@ MUTANTS = (
     Mutant("engine: a completion is told early", N + "net_enabled.c", "complete(net, r, net->profile.completes[r->w.kind])",
            "complete(net, r, SM_STAGE_SOURCE)", NATIVE + "steps.py"),
     Mutant("engine: a receive is told early", N + "net_enabled.c", "        if (!sm_net_reached(other, SM_STAGE_PLACED)) return 0;\n", "",
-           NATIVE + "litmus.py -k verbs"),
+           NATIVE + "steps.py"),
     Mutant("engine: a failure flushes nothing", N + "net_queues.c",
            "    if (net->profile.on_error == SM_ON_ERROR) flush_behind(net, q, r->w.number);\n", "", NATIVE + "steps.py"),
     Mutant("engine: half an atomic keeps nobody out", N + "net_enabled.c", "if (!busy(net, &r->w.at)) give(", "give(", NATIVE + "steps.py"),
