@@ -84,7 +84,7 @@ def test_without_a_seed_the_first_event_happens() -> None:
 
 def test_atomics_of_two_engines_are_atomic() -> None:
     """Each engine has a thread and adds to one word; where an atomic is not two events it is one of the processor's."""
-    memory, rounds, each = bytearray(8), 150, 200
+    memory, rounds, each = bytearray(8), 15, 1000
     engines = [NativeMachine(NAMED["openshmem"], Memory()) for _ in range(2)]
     for engine in engines:
         engine.net = whole(engine)
