@@ -40,6 +40,7 @@ N = "shmem/_native/"
 MPI = "tests/mpi/"
 SIM, CHECK = "shmem/", "tests/check/"
 RACES = SIM + "check/races/"
+NATIVE = "tests/delivery/test_native_"
 MUTANTS = (
     Mutant("put wakes nobody", N + "memory.c", "    sm_wake(p, pe, dst, n);", "", MPI + "test_wake_ups.py", THREE),
     Mutant("amo wakes nobody", N + "memory.c", "        sm_wake(p, pe, off, sizeof(T));", "       ", MPI + "test_wake_ups.py", THREE),
@@ -193,6 +194,21 @@ MUTANTS = (
            CHECK + "test_races.py -k reduction"),
     Mutant("a changed source is not seen", SIM + "fabric/sim/pending.py", "            if now != each.data:", "            if False:",
            CHECK + "test_races.py -k private"),
+    Mutant("engine: gates are never shut", N + "net_post.c", "        if (!sm_net_reached(other, g->stage)) return 0;\n", "", NATIVE + "steps.py"),
+    Mutant("engine: ordered units come in any order", N + "net_enabled.c", "        if (one) left &= -left;\n", "", NATIVE + "steps.py"),
+    Mutant("engine: strong means nothing", N + "net_post.c",
+           "    if (b->order == SM_ORDER_STRONG && a->order != SM_ORDER_NONE) found |= SM_IF_STRONG;\n", "", NATIVE + "tables.py"),
+    Mutant("engine: a fence orders nothing", N + "net_order.c", "        if (!net->profile.engine_scoped || store) r->fenced = 1;\n", "",
+           NATIVE + "litmus.py -k openshmem"),
+    Mutant("engine: a completion is told early", N + "net_enabled.c", "complete(net, r, net->profile.completes[r->w.kind])",
+           "complete(net, r, SM_STAGE_SOURCE)", NATIVE + "steps.py"),
+    Mutant("engine: a receive is told early", N + "net_enabled.c", "        if (!sm_net_reached(other, SM_STAGE_PLACED)) return 0;\n", "",
+           NATIVE + "steps.py"),
+    Mutant("engine: a failure flushes nothing", N + "net_queues.c",
+           "    if (net->profile.on_error == SM_ON_ERROR) flush_behind(net, q, r->w.number);\n", "", NATIVE + "steps.py"),
+    Mutant("engine: half an atomic keeps nobody out", N + "net_enabled.c", "if (!busy(net, &r->w.at)) give(", "give(", NATIVE + "steps.py"),
+    Mutant("engine: a copy changes the same memory", N + "net.c", "void *base) { net->spaces[space].base = base; }",
+           "void *base) { (void)net, (void)space, (void)base; }", NATIVE + "steps.py"),
 )  # fmt: skip
 
 

@@ -325,7 +325,8 @@ class Machine:
             assert request.update is not None
             self._arrive(request, Act.PLACE, 0, there, updated(request.data, request.update))
         elif request.kind in (Kind.READ, Kind.ATOMIC):
-            old = self.look(request.pe, there) if self.profile.program_order else self.memory.read(there)
+            forwarded = self.profile.program_order and request.kind is Kind.READ  # all before an atomic is placed
+            old = self.look(request.pe, there) if forwarded else self.memory.read(there)
             request.data = request.data.ljust(request.at.hi - request.at.lo, b"\0")
             request.data = request.data[:at] + old + request.data[at + hi - lo :]
             if request.update is not None and request.update.op != "fetch":
@@ -420,7 +421,7 @@ class Machine:
 
     def copy(self) -> Machine:
         """The same state, apart."""
-        other = Machine.__new__(Machine)
+        other = object.__new__(type(self))
         other.profile, other.rules, other.memory = self.profile, self.rules, self.memory.copy()
         other.views = None if self.views is None else self.views.copy(other.memory)
         other.behind = {where: list(keys) for where, keys in self.behind.items()}
@@ -433,7 +434,8 @@ class Machine:
         other.receives = dict(self.receives)
         other.received = {pe: list(told) for pe, told in self.received.items()}
         other.ahead, other.forwarding = dict(self.ahead), self.forwarding
-        other.answers, other.known, other.failed = dict(self.answers), dict(self.known), dict(self.failed)
+        other.answers, other.failed = dict(self.answers), dict(self.failed)
+        other.known = {**self.known, **other.flight}
         return other
 
     def digest(self) -> tuple[object, ...]:

@@ -47,9 +47,19 @@ def test_another_profile_and_the_outcomes(capsys: pytest.CaptureFixture[str], tm
     assert [line.split() for line in out.splitlines()[1:3]] == [["1", "1:r=0"], ["1", "1:r=1"]]
 
 
+def test_the_native_engine_judges_alike(capsys: pytest.CaptureFixture[str]) -> None:
+    file = str(CONTRACT / "verbs.litmus")
+    assert run(capsys, file, "--engine", "native", "--outcomes") == run(capsys, file, "--outcomes")
+
+
 @pytest.mark.parametrize(
     ("text", "options", "says"),
     [
+        ('test A "a"\ninit x = 0\nP0: r = x\nverdict tso allowed\n', ["--engine", "rust"], "python, native"),
+        (
+            'test A "a"\ninit x = 0\nP0: r = x\nverdict tso allowed\n', ["--engine", "native", "--hardware", "1"],
+            "are for searches",
+        ),
         ("test A", [], "one.litmus:1:7: "),
         ('test A "a"\ninit x = 0\nP0: r = x\nverdict nfs allowed\n', [], "no profile 'nfs'"),
         ('test A "a"\ninit x = 0\nP0: r = x\nverdict tso allowed\n', ["--profile", "nfs"], "no profile 'nfs'"),

@@ -13,6 +13,7 @@ from ...delivery.profiles import NAMED
 from ...errors import ArgumentError, LitmusSyntaxError
 from ...files import write_whole
 from .language import read
+from .run import ENGINES
 from .syntax import Test
 from .verdict import Judgement, judge, profiles_of
 
@@ -47,6 +48,9 @@ def litmus(
         int | None,
         typer.Option(metavar="N", min=1, help="Run each test N times as processes; is what is seen allowed?"),
     ] = None,
+    engine: Annotated[
+        str, typer.Option(metavar="NAME", help="The delivery machine: python or native, which judge alike.")
+    ] = ENGINES[0],
 ) -> None:
     """Explore litmus tests; exit code 1 if a verdict does not hold, 2 if a file can't be read."""
     try:
@@ -55,15 +59,15 @@ def litmus(
         typer.echo(f"shmemu: {error}", err=True)  # of several lines: the place is shown
         raise typer.Exit(2) from None
     if hardware is not None:
-        if matrix is not None or outcomes:
-            raise ArgumentError("--matrix and --outcomes are for searches: --hardware shows what it saw")
+        if matrix is not None or outcomes or engine != ENGINES[0]:
+            raise ArgumentError("--matrix, --outcomes and --engine are for searches: --hardware shows what it saw")
         raise typer.Exit(on_hardware(tests, hardware, profile))
     if matrix is not None:
         check_writable(matrix)  # not after minutes of searching
     judged = []
     for test in tests:
         for name in [profile] if profile else profiles_of(test):
-            judged.append(found := judge(test, name))
+            judged.append(found := judge(test, name, engine=engine))
             typer.echo(line(found))
             if outcomes:
                 typer.echo("".join(f"    {n:6}  {registers}\n" for registers, n in ends(found)), nl=False)

@@ -17,18 +17,32 @@ from ...delivery.memory import Memory
 from ...delivery.moves import joined
 from ...delivery.profiles import Profile
 from ...delivery.requests import Event, Key, Place
+from ...errors import ArgumentError
 from .model import WORD, Layout, Outcome, Step
 from .statements import compiled
 from .syntax import VALUES, Sum, Test, Word
+
+ENGINES = ("python", "native")  # of delivery
+
+
+def machine_of(engine: str) -> type[Machine]:
+    """The delivery machine in Python or the one in C. Raises ArgumentError for any other name."""
+    if engine == "native":
+        from ...delivery.native import NativeMachine
+
+        return NativeMachine
+    if engine != "python":
+        raise ArgumentError(f"engine={engine!r}: use one of {', '.join(ENGINES)}")
+    return Machine
 
 
 class Run:
     """A test in the middle of being run."""
 
-    def __init__(self, test: Test, profile: Profile) -> None:
+    def __init__(self, test: Test, profile: Profile, engine: str = "python") -> None:
         self.test, self.profile = test, profile
         self.layout = Layout(test, int(test.settings.get("placement", profile.unit)))
-        self.machine = Machine(profile, self._memory())
+        self.machine = machine_of(engine)(profile, self._memory())
         if "recvs" in test.settings:
             self.machine.receives = dict.fromkeys(range(test.pes), int(test.settings["recvs"]))
         self.steps = [compiled(test, profile, self.layout, pe) for pe in range(test.pes)]

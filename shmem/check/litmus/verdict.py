@@ -57,10 +57,11 @@ class Judgement:
         return self.races.satisfies(self.expected) if self.races is not None else self.found == self.expected
 
 
-def judge(test: Test, which: str | Profile, states_max: int = STATES_MAX) -> Judgement:
+def judge(test: Test, which: str | Profile, states_max: int = STATES_MAX, engine: str = "python") -> Judgement:
     """Searches all executions of a test under a profile.
 
-    The test's `placement` and `units` replace those of the profile. Raises ArgumentError for an unknown profile.
+    The test's `placement` and `units` replace those of the profile. engine: the delivery machine in Python, or the one
+    in C, "native"; races are judged in Python. Raises ArgumentError for an unknown profile or engine.
     """
     chosen = profile(which)
     if "placement" in test.settings:
@@ -68,8 +69,8 @@ def judge(test: Test, which: str | Profile, states_max: int = STATES_MAX) -> Jud
     chosen = replace(chosen, units=str(test.settings.get("units", chosen.units)))
     expected = test.verdicts.get(chosen.name, "")
     try:
-        first = Run(test, chosen)
-        found = Search(lambda: Run(test, chosen), bounds=Bounds(states=states_max)).run()
+        first = Run(test, chosen, engine)
+        found = Search(lambda: Run(test, chosen, engine), bounds=Bounds(states=states_max)).run()
         races = judge_races(test, chosen, states_max) if expected in RACES else None
     except Impossible as error:
         return Judgement(test, chosen.name, expected, Counter(), 0, 0, False, problem=str(error))

@@ -1,0 +1,137 @@
+/* Internals of the delivery engine: requests in flight and the queues they are on. The files: net.c (an engine, its copy,
+ * its views), net_memory.c (loads, stores, atomics in real memory), net_post.c (units, gates, posting), net_enabled.c (what
+ * may happen next), net_fire.c (what it does), net_queues.c (queue pairs, doorbells, errors), net_told.c (completions,
+ * receives), net_order.c (fences, quiet, segments).
+ *
+ * A request lives in a slot of a pool; its bits, data and gates lie in buffers of the slot, which grow to what was ever
+ * needed there, so that in the long run nothing is allocated. */
+#ifndef SM_NET_H
+#define SM_NET_H
+#include "core.h"
+#include "net_api.h"
+
+#define SM_RESTS 16                         /* more places of a source or result are refused */
+#define SM_HASH 256
+
+typedef struct {
+    sm_item *items;
+    int64_t head, n, room;                  /* of items: the first, how many, and for how many there is memory */
+} sm_fifo;
+
+typedef struct {
+    sm_request w;                           /* as posted; `at` changes where a receive says where a SEND goes */
+    sm_place rest[SM_RESTS];
+    int32_t next, prev, chain;              /* slots: in flight in the order posted; of one bucket of the hash */
+    int32_t used;
+    uint8_t in_flight, read, rung, admitted, accepted, denied, fetched, worded, told, retired, fenced, spread;
+    uint8_t ascending, split, repeats;
+    int64_t receive;                        /* the number of the receive taken; -1 */
+    uint64_t unit, units, placed, landed, again;        /* bytes; how many there are, and to how many that happened */
+    uint64_t words;                         /* of 64 bits, of each of the three sets of units */
+    uint64_t *bits, bits_room;
+    uint64_t *cuts, cuts_room;              /* where units end, where that is not simple: offsets from at.lo */
+    uint8_t *data;
+    uint64_t ndata, data_room;
+    sm_gate *gates;
+    int64_t ngates, gates_room;
+} sm_req;
+
+typedef struct {
+    int32_t cq, taker, pe;
+    uint32_t depth, pi, ci;
+    sm_fifo waiting, held, silent, bells;   /* posted and not retired; their blocks until polled; not rung; on their way */
+    int64_t asked, stopped, bells_rung;
+    uint8_t ring, patient, doomed, failed, has_stopped, lost;
+} sm_queue;
+
+typedef struct {
+    uint32_t depth;
+    int overrun;
+    int64_t space, written, taken, room;    /* entry i is at i modulo room */
+    sm_cqe *entries;
+} sm_cq;
+
+typedef struct {
+    int32_t cq, failed_queue, failed_pe;
+    int64_t taken, failed_number;
+    sm_fifo posted;
+} sm_taker;
+
+typedef struct {
+    char *base;
+    uint64_t bytes;
+    sm_pe *waker;                           /* NULL: nobody waits for words of it in the kernel */
+    int pe;
+} sm_space;
+typedef struct { int64_t receives; int32_t cq; } sm_receiver;
+
+struct sm_net {
+    sm_net_profile profile;
+    sm_req *reqs;
+    int64_t slots;
+    int32_t first, last, spare, answers;    /* in flight; free slots; those whose result is kept */
+    int32_t hash[SM_HASH];
+    sm_space *spaces;
+    sm_queue *queues;
+    sm_cq *cqs;
+    sm_taker *takers;
+    sm_receiver *pes;
+    int64_t nspaces, nqueues, ncqs, ntakers, npes;
+};
+
+#define SM_EACH(net, r) \
+    for (sm_req *r = (net)->first < 0 ? NULL : &(net)->reqs[(net)->first]; r; r = r->next < 0 ? NULL : &(net)->reqs[r->next])
+
+static inline int sm_net_has(const sm_req *r, uint32_t flag) { return (r->w.flags & flag) != 0; }
+static inline uint64_t sm_net_size(const sm_place *p) { return p->hi - p->lo; }
+static inline char *sm_net_at(const sm_net *net, const sm_place *p) { return net->spaces[p->space].base + p->lo; }
+static inline sm_item *sm_net_item_at(const sm_fifo *f, int64_t i) { return &f->items[f->head + i]; }
+
+/* net.c */
+int sm_net_grow(void **memory, uint64_t *room, uint64_t need, uint64_t size);
+int sm_net_push(sm_fifo *f, sm_item item);
+void sm_net_pop(sm_fifo *f);
+sm_req *sm_net_find(const sm_net *net, int pe, int64_t number);
+int sm_net_slot(sm_net *net);                                    /* a free one; -1: no memory */
+void sm_net_link(sm_net *net, int slot);
+void sm_net_unlink(sm_net *net, sm_req *r);                      /* out of flight, still in its slot */
+void sm_net_free_slot(sm_net *net, sm_req *r);
+/* net_memory.c */
+void sm_net_write(const sm_net *net, const sm_place *place, const uint8_t *from);
+void sm_net_load_bytes(uint8_t *to, const char *from, uint64_t n);
+uint64_t sm_net_updated(uint64_t old, const sm_update *update);
+uint64_t sm_net_atomic(const sm_net *net, const sm_place *place, const sm_update *update);   /* returns the old value */
+int sm_net_fits(const sm_net *net, const sm_place *place);
+int sm_net_fits_word(const sm_net *net, const sm_place *place, const sm_update *update);
+void sm_net_read_own(sm_net *net, int pe, const sm_place *place, uint8_t *out);
+/* net_post.c */
+int sm_net_cut(sm_net *net, sm_req *r);
+void sm_net_unit(const sm_req *r, uint64_t i, uint64_t *lo, uint64_t *hi);       /* offsets from at.lo */
+int sm_net_reached(const sm_req *r, unsigned stage);
+int sm_net_is_open(const sm_net *net, const sm_req *r, unsigned stages);            /* bits: 1 << stage */
+void sm_net_end(sm_net *net, sm_req *r);                         /* it may be over */
+static inline uint64_t *sm_net_placed(const sm_req *r) { return r->bits; }
+static inline uint64_t *sm_net_landed(const sm_req *r) { return r->bits + r->words; }
+static inline uint64_t *sm_net_again(const sm_req *r) { return r->bits + 2 * r->words; }
+static inline int sm_net_bit(const uint64_t *bits, uint64_t i) { return (int)(bits[i >> 6] >> (i & 63) & 1); }
+/* net_queues.c */
+int sm_net_add(sm_net *net, sm_req *r);
+int sm_net_is_first(const sm_net *net, const sm_req *r);
+int sm_net_special(const sm_net *net, const sm_req *r);          /* 0 no, 1 nothing may happen to it, 2 it may retire */
+int sm_net_rests(const sm_net *net, const sm_req *r, int rung);
+void sm_net_doom(sm_net *net, sm_req *r, uint32_t status);
+int sm_net_retire(sm_net *net, sm_req *r);                       /* 1: it has failed, and is not in flight any more */
+int sm_net_untold(sm_net *net, sm_req *r);                       /* 1: likewise */
+int sm_net_bell(sm_net *net, const sm_event *event);
+/* net_told.c */
+int sm_net_tell(sm_net *net, int cq, const sm_cqe *told);
+int sm_net_has_receive(const sm_net *net, const sm_req *r);
+int sm_net_accept(sm_net *net, sm_req *r);
+void sm_net_give_up(sm_net *net, sm_req *r);
+int sm_net_flush_receives(sm_net *net, sm_queue *q, int queue, const sm_req *r);
+/* net_order.c */
+int sm_net_ended(const sm_net *net, const sm_req *r);
+int sm_net_may_admit(const sm_net *net, const sm_req *r);
+void sm_net_admit(sm_net *net, sm_req *r);
+
+#endif
