@@ -191,7 +191,7 @@ MUTANTS = (
            "marks=False) for place, _ in words", CHECK + "test_races_clean.py -k no_value"),
     Mutant("a collective call is an edge", SIM + "fabric/sim/fabric.py", "if q == self.inner and observed is not None and", "if False and",
            CHECK + "test_races.py -k reduction"),
-    Mutant("a changed source is not seen", SIM + "fabric/sim/pending.py", "            if now != each.data:", "            if False:",
+    Mutant("a changed source is not seen", SIM + "fabric/pending.py", "            if now != each.data:", "            if False:",
            CHECK + "test_races.py -k private"),
 )  # fmt: skip
 
