@@ -13,7 +13,7 @@ def spread(old):
     return (old[:-2, 1:-1] + old[2:, 1:-1] + old[1:-1, :-2] + old[1:-1, 2:]) / 4
 
 
-def main(rows=64, columns=256, steps=50):
+def main(rows=32, columns=128, steps=20):
     me, n = shmem.my_pe(), shmem.n_pes()
     start = np.random.default_rng(0).random((n * rows + 2, columns))
     plates = shmem.zeros((rows + 2, columns)), shmem.zeros((rows + 2, columns))
