@@ -54,9 +54,10 @@ class World:
 
     def fabric(self, settings: Settings, asked: int, given: bool) -> tuple[Fabric, int]:
         """The fabric that the settings name, and the bytes of heap that a PE gets of those asked for. Collective."""
-        from .fabric.direct import DirectFabric, head_bytes
+        from .fabric.direct import DirectFabric, clock_bytes, head_bytes
 
-        nbytes = fitting_heap(self, asked, given, head_bytes() + SCRATCH_BYTES)
+        clocks = 0 if settings.sanitize is None else clock_bytes()
+        nbytes = fitting_heap(self, asked, given, head_bytes() + SCRATCH_BYTES + clocks)
         cores = len(os.sched_getaffinity(0))
         job = self.me, self.n, partial(shared_segments, self), cores, settings.on_death == "survive", settings.isa
         if settings.sanitize is None:

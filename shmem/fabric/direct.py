@@ -38,6 +38,13 @@ def head_bytes() -> int:
     return int(_core.lib.sm_head_bytes())
 
 
+def clock_bytes() -> int:
+    """What a heap has behind it where a run is recorded."""
+    from .._native import _core
+
+    return int(_core.lib.sm_clocks_bytes())
+
+
 class DirectHeap:
     """The heaps of all PEs, as windows of this process.
 

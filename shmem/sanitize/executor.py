@@ -64,6 +64,8 @@ class ThreadExecutor:
             else:
                 self._run_job(job)
                 self._broken = job.status is not Status.OK
+                if self._broken:
+                    self._fabric.disown()
             job.ended.set()
 
     def _run_job(self, job: ThreadJob) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..enums import CTX
-from ..fabric.direct import DirectFabric
+from ..fabric.direct import DirectFabric, clock_bytes
 from ..fabric.events import Kind
 from ..fabric.interface import Counter, Level, Members, Status
 from ..fabric.pending import Pending
@@ -65,7 +65,7 @@ class RecordingFabric(DirectFabric):
 
     def attach(self, nbytes: int) -> RecordingHeap:
         """As ever; behind the heap lie the clocks."""
-        super().attach(nbytes + int(self.lib.sm_clocks_bytes()))
+        super().attach(nbytes + clock_bytes())
         about = {"pe": self.me, "n": self.n, "run": self._run, "bases": self.heap.bases, "nbytes": nbytes}
         self.stream = Stream(self._path, about)
         atexit.register(self._ends)

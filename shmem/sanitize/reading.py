@@ -373,6 +373,8 @@ class _Row(NamedTuple):
 def alike(ops: npt.NDArray[np.void]) -> Iterator[slice]:
     """Records one by one, but blocking puts that follow one another together, and so gets."""
     code, n = ops["op"], len(ops)
+    if not n:
+        return
     plain = ((code == Op.PUT) | (code == Op.GET)) & (ops["flags"] & NBI == 0)
     starts = np.flatnonzero(np.append(True, ~(plain[1:] & plain[:-1] & (code[1:] == code[:-1])))[:n])
     for first, end in zip(starts.tolist(), [*starts[1:].tolist(), n], strict=True):

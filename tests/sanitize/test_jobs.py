@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 import sys
 from pathlib import Path
@@ -18,8 +19,9 @@ from shmem.sanitize import judging
 from shmem.sanitize.judging import judged, runs
 from shmem.sanitize.reading import records
 from shmem.sanitize.stream import HEAD, Frame
+from tests.check.test_check_docs import blocks
 
-from .jobs import Ended, command, pairs, race, recorded, without
+from .jobs import SHMEMU, Ended, command, pairs, race, recorded, without
 
 TWOBOX = """\
 import numpy as np
@@ -77,6 +79,22 @@ def test_mpiexec_starts_a_recorded_run_as_well(tmp_path: Path) -> None:
     done = command(*line, **launch.environment(2), SHMEMU_SANITIZE=str(folder))
     assert (done.code, done.out) == (0, "3\n"), done.err
     assert race(folder, "--strict").code == 0
+
+
+def test_the_page_shows_what_a_real_run_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (_, code), _, (_, session) = blocks("docs/races.md")
+    written(tmp_path, "twobox.py", code)
+    monkeypatch.chdir(tmp_path)
+    shown = []
+    for line in session.splitlines():
+        if line.startswith("$ "):
+            words = shlex.split(line[2:])
+            told = {word.split("=")[0]: word.split("=")[1] for word in words if "=" in word}
+            rest = [word for word in words if "=" not in word]
+            assert rest[0] == "shmemu"
+            done = command(*SHMEMU, *rest[1:], **told)
+            shown += [line, *done.out.splitlines()]
+    assert shown == session.splitlines()
 
 
 def test_plain_runs_know_nothing_of_it(tmp_path: Path) -> None:
@@ -183,6 +201,24 @@ def test_a_folder_that_can_not_be_is_an_error_on_every_pe(tmp_path: Path) -> Non
     assert done.code != 0
     assert "no stream can be written there" in done.err
 
+
+def test_a_run_of_which_one_pe_is_recorded_is_refused(tmp_path: Path) -> None:
+    program = written(tmp_path, "one.py", ONE)
+    done = recorded(tmp_path / "s", 2, program)
+    assert done.code != 0
+    assert "the PEs started differently" in done.err
+
+
+ONE = """\
+import os
+from shmem.rank import number
+
+if number() == 1:
+    del os.environ["SHMEMU_SANITIZE"]
+import shmem
+
+shmem.init()
+"""
 
 # ---- processes that are killed ----
 
@@ -292,6 +328,63 @@ def test_times_are_in_the_order_in_which_a_word_changed(tmp_path: Path) -> None:
         seen += zip(times, np.load(tmp_path / f"old-{reader.pe}.npy").tolist(), strict=True)
     assert [old for _, old in sorted(seen)] == list(range(900))
     assert len({time for time, _ in seen}) == 900
+
+
+BUSY = """\
+import numpy as np
+import shmem
+
+me, last = shmem.my_pe(), shmem.n_pes() - 1
+x, y, z, done = [shmem.zeros(1, np.int64) for _ in range(4)]
+count, signal, lock, one = shmem.zeros(1, np.int64), shmem.new_signal(), shmem.new_lock(), np.ones(1, np.int64)
+pair = shmem.team_from_pes([last, 0])
+
+
+def busy():
+    for _ in range(50):
+        shmem.atomic_inc(count, 1)
+
+
+if me == last:
+    busy()
+    shmem.put(x, one, 0)
+shmem.barrier_all()
+assert me or x[0] == 1
+if me == last:
+    busy()
+    shmem.put_signal(y, one, 0, signal, 1, shmem.SIGNAL_SET)
+if me == 0:
+    shmem.signal_wait_until(signal, "==", 1)
+    assert y[0] == 1
+if me in (0, last):
+    if me:
+        busy()
+        shmem.put(z, one, 0)
+        shmem.quiet()
+    shmem.team_sync(pair)
+    assert me or z[0] == 1
+    if me:
+        busy()
+    with_lock = 0
+    while not with_lock:
+        shmem.set_lock(lock)
+        if me:
+            busy()
+            shmem.put(x, one, 0)
+            shmem.put(done, one, 0)
+        with_lock = me or int(done[0]) * int(x[0])
+        shmem.clear_lock(lock)
+shmem.finalize()
+"""
+
+
+@pytest.mark.parametrize("n", [2, 3])
+def test_what_a_pe_learns_is_later_than_what_a_busy_one_did(tmp_path: Path, n: int) -> None:
+    """The PE that tells has the higher number and the later clock: without the other's time it would come too late."""
+    done = recorded(tmp_path / "s", n, written(tmp_path, "busy.py", BUSY))
+    assert done.code == 0, done.err
+    found = race(tmp_path / "s")
+    assert found.code == 0, found.out
 
 
 # ---- long streams ----
