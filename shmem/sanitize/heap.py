@@ -11,10 +11,10 @@ import numpy.typing as npt
 
 from ..fabric.direct import DirectHeap
 from ..fabric.events import Kind
-from .stream import PRIVATE
+from .stream import PRIVATE, WORD
 
 if TYPE_CHECKING:
-    from .fabric import RecordingFabric
+    from .recorder import Recorder
 
 Spans = list[tuple[int, int, int]]  # PE, or PRIVATE and addresses; first byte, behind the last
 
@@ -22,7 +22,7 @@ Spans = list[tuple[int, int, int]]  # PE, or PRIVATE and addresses; first byte, 
 class RecordingHeap(DirectHeap):
     """The heaps of all PEs, and the watch over the arrays of the own one and of `ptr`."""
 
-    def __init__(self, fabric: RecordingFabric, segments: Sequence[int], nbytes: int) -> None:
+    def __init__(self, fabric: Recorder, segments: Sequence[int], nbytes: int) -> None:
         super().__init__(fabric, segments, nbytes)
         self._recorder = fabric
         self.bases = [int(fabric.ffi.cast("uintptr_t", owner)) for owner in self.owners]
@@ -47,8 +47,15 @@ class RecordingHeap(DirectHeap):
 
     def load(self, ranges: Sequence[tuple[int, int]]) -> bytes:
         """What a tracked array reads: the bytes at some addresses."""
-        data = b"".join([ctypes.string_at(at, nbytes) for at, nbytes in ranges])
-        self._recorder.accessed(Kind.LOAD, [self.find(*each) for each in ranges], data)
+        if len(ranges) == 1:
+            at, nbytes = ranges[0]
+            data = ctypes.string_at(at, nbytes)
+            if nbytes <= WORD:
+                self._recorder.loaded(at, data)
+                return data
+        else:
+            data = b"".join([ctypes.string_at(at, nbytes) for at, nbytes in ranges])
+        self._recorder.accessed(Kind.LOAD, [self.find(*each) for each in ranges])
         return data
 
     def store(self, ranges: Sequence[tuple[int, int]], data: bytes) -> None:

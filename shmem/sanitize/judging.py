@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from ..check.races.accesses import Race
 from ..check.races.judge import Judge
 from ..errors import ArgumentError
-from .reading import Block, Decoder, Reader, Timed, asked_for
+from .decoding import Block, Decoder, Timed
+from .reading import Reader, asked_for
 
 NAME = re.compile(r"pe-(\d+)(?:\.(\d+))?\.stream")
 PAGE = 1024  # bytes: rows and halos are longer than the words of a program that is explored

@@ -27,6 +27,7 @@ RECORDS = struct.Struct("<IIII")  # line, number of records, text of the domain,
 ALLOCATED = struct.Struct("<QQII")  # offset, bytes, text, line
 INNER, NO_STORES = 1, 2  # flags: of a collective's own queue; a fence that leaves out own stores
 PRIVATE = -1
+WORD = 8  # bytes of a time, and the most that a look for a flag takes
 KINDS = tuple(Kind)
 
 

@@ -387,6 +387,33 @@ def test_what_a_pe_learns_is_later_than_what_a_busy_one_did(tmp_path: Path, n: i
     assert found.code == 0, found.out
 
 
+TAKEN = """\
+import numpy as np
+import shmem
+
+x, lock, one = shmem.zeros(1, np.int64), shmem.new_lock(), np.ones(1, np.int64)
+if shmem.my_pe() == 0:
+    shmem.put(x, one, 0)
+    shmem.quiet()
+    shmem.set_lock(lock)
+    shmem.barrier_all()
+    shmem.clear_lock(lock)
+else:
+    while not shmem.test_lock(lock):
+        shmem.clear_lock(lock)
+    shmem.put(x, one, 0)
+    shmem.barrier_all()
+shmem.finalize()
+"""
+
+
+def test_a_lock_that_is_not_got_orders_nothing(tmp_path: Path) -> None:
+    """Though its words tell that the other has it."""
+    done = recorded(tmp_path / "s", 2, written(tmp_path, "taken.py", TAKEN))
+    assert done.code == 0, done.err
+    assert pairs(race(tmp_path / "s").out, "taken.py") == {(6, 14)}
+
+
 # ---- long streams ----
 
 

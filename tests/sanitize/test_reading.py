@@ -12,7 +12,8 @@ import pytest
 
 from shmem.fabric.events import Event, Kind, Landed, Operation
 from shmem.records import NBI, RECORD, ROWS, Cast, Op
-from shmem.sanitize.reading import Decoder, Reader, alike, joined
+from shmem.sanitize.decoding import Decoder, alike, joined
+from shmem.sanitize.reading import Reader
 from shmem.sanitize.rows import touched
 from shmem.sanitize.stream import RECORDS, Frame, Stream
 
