@@ -14,6 +14,7 @@ import pytest
 from shmem import launch
 from shmem.check.exploration import explore
 from shmem.check.loading import load
+from shmem.check.races.judge import Judge
 from shmem.records import Amo, Op
 from shmem.sanitize import judging
 from shmem.sanitize.judging import judged, runs
@@ -21,7 +22,7 @@ from shmem.sanitize.reading import records
 from shmem.sanitize.stream import HEAD, Frame
 from tests.check.test_check_docs import blocks
 
-from .jobs import SHMEMU, Ended, command, pairs, race, recorded, without
+from .jobs import SHMEMU, Ended, command, pairs, race, recorded
 
 TWOBOX = """\
 import numpy as np
@@ -417,16 +418,52 @@ def test_a_lock_that_is_not_got_orders_nothing(tmp_path: Path) -> None:
 # ---- long streams ----
 
 
-def test_what_is_over_is_forgotten_and_nothing_else(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, twobox: Path
-) -> None:
-    program = Path(__file__).parent.parent.parent / "examples" / "sort.py"
-    twin = written(tmp_path, "sort.py", without(program.read_text(), "shmem.get(theirs, mine, other)"))
-    done = recorded(tmp_path / "s", 3, twin)
+LONG = """\
+import numpy as np
+import shmem
+
+me = shmem.my_pe()
+x, y, z, a = shmem.zeros(1, np.int64), shmem.zeros(300, np.int64), shmem.zeros(1, np.int64), np.zeros(1, np.int64)
+if me == 0:
+    shmem.get(a, x, 1)
+for i in range(300):
+    y[i] = i
+if me == 0:
+    shmem.p(z, 1, 1)
+else:
+    while not z[0]:
+        shmem.spin()
+    x[0] = 2
+shmem.finalize()
+"""
+
+
+def test_what_is_over_is_forgotten_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The get is over for its own PE alone when much else has been done, and the store comes."""
+    done = recorded(tmp_path / "s", 2, written(tmp_path, "long.py", LONG))
     assert done.code == 0, done.err
-    for folder in (tmp_path / "s", twobox):
-        found = {}
-        for limit in (1, 10**9):
-            monkeypatch.setattr(judging, "FORGET", limit)
-            found[limit] = {str(each) for each in judged(runs(str(folder))[0], "lenient").races}
-        assert found[1] == found[10**9] != set()
+    found = {}
+    for limit in (1, 10**9):
+        monkeypatch.setattr(judging, "FORGET", limit)
+        found[limit] = race(tmp_path / "s").out
+    assert pairs(found[1], "long.py") == {(7, 15), (11, 13)}
+    assert found[1] == found[10**9]
+
+
+def test_a_long_run_keeps_little_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(judging, "FORGET", 20)
+    kept = []
+    forget = Judge.forget
+
+    def watched(judge: Judge, tasks: list[int]) -> int:
+        kept.append(forget(judge, tasks))
+        return kept[-1]
+
+    monkeypatch.setattr(Judge, "forget", watched)
+    folder = tmp_path / "s"
+    done = recorded(folder, 2, Path(__file__).parent.parent.parent / "examples" / "heat.py")
+    assert done.code == 0, done.err
+    verdict = judged(runs(str(folder))[0], "lenient")
+    assert verdict.events > 2000
+    assert len(kept) > 10
+    assert max(kept[len(kept) // 2 :]) <= max(kept[: len(kept) // 2])
