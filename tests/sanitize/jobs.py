@@ -15,7 +15,7 @@ from shmem.cli import main
 
 SHMEMU = [sys.executable, "-m", "shmem.cli"]
 PROGRAMS = Path(__file__).parent.parent / "programs"
-DEADLINE_S = 120
+DEADLINE_S = 300
 
 
 @dataclass
