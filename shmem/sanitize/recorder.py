@@ -7,8 +7,9 @@ by times alone.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -88,8 +89,19 @@ class Recorder(DirectFabric):
             return 0
         return self.stream.frame(kind, self._time[0], payload, flags, q)
 
+    @contextlib.contextmanager
+    def unrecorded(self) -> Iterator[None]:
+        """Meanwhile the loads of this thread are none of the program's."""
+        self._speaks.silent = True
+        try:
+            yield
+        finally:
+            self._speaks.silent = False
+
     def loaded(self, address: int, data: bytes) -> None:
         """Writes the load of a few bytes at an address, unless the same line has found the same there."""
+        if getattr(self._speaks, "silent", False):
+            return
         where = self.where()
         key = where, address, data
         if key not in self._same:

@@ -415,6 +415,32 @@ def test_a_lock_that_is_not_got_orders_nothing(tmp_path: Path) -> None:
     assert pairs(race(tmp_path / "s").out, "taken.py") == {(6, 14)}
 
 
+LATE = """\
+import contextlib
+import numpy as np
+import shmem
+
+word, go = shmem.zeros(1, np.int64), shmem.zeros(1, np.int64)
+if shmem.my_pe():
+    with contextlib.suppress(shmem.ShmemTimeout):
+        shmem.wait_until(word, "==", 1, timeout=0.01)
+    shmem.put(go, np.ones(1, np.int64), 0)
+    shmem.wait_until(word, "==", 1)
+else:
+    while not go[0]:
+        shmem.spin()
+    shmem.p(word, 1, 1)
+shmem.finalize()
+"""
+
+
+def test_what_an_error_says_of_a_word_is_no_load_of_the_program(tmp_path: Path) -> None:
+    done = recorded(tmp_path / "s", 2, written(tmp_path, "late.py", LATE))
+    assert done.code == 0, done.err
+    found = race(tmp_path / "s")
+    assert pairs(found.out, "late.py") == {(9, 12)}  # of `go`, which is polled
+
+
 # ---- long streams ----
 
 
