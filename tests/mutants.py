@@ -198,7 +198,7 @@ MUTANTS = (
     Mutant("a wait takes no time", SIM + "sanitize/fabric.py", "            if look:", "            if False:", SANITIZE + "test_rules.py"),
     Mutant("what others may still race with is forgotten", RACES + "judge.py", "lambda made: all(", "lambda made: any(",
            SANITIZE + "test_jobs.py -k forgotten"),
-    Mutant("a changed source is not seen", SIM + "fabric/pending.py", "            if now != each.data:", "            if False:",
+    Mutant("a changed source is not seen", SIM + "fabric/sim/pending.py", "            if now != each.data:", "            if False:",
            CHECK + "test_races.py -k private"),
 )  # fmt: skip
 

@@ -14,13 +14,13 @@ import numpy.typing as npt
 
 from ..fabric.events import Kind
 from ..fabric.interface import Counter, Level, Members, Status
-from ..fabric.pending import Pending
 from ..framing import shapes_of
 from ..layout import CELL, Reader, by_address
 from ..records import NBI, Conditions, Op, Records
 from ..records import Kind as Word
 from .executor import ThreadExecutor
 from .heap import merged
+from .pending import Pending
 from .recorder import Recorder
 from .rows import is_local, touched
 from .stream import INNER, NO_STORES, PRIVATE, RECORDS, WORD, Frame, access

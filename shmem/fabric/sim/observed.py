@@ -35,7 +35,7 @@ from ..events import (
     Waited,
 )
 from ..events import Event as Told
-from ..pending import Pending
+from .pending import Pending
 
 if TYPE_CHECKING:
     from .tasks import Job

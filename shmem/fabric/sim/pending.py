@@ -1,14 +1,16 @@
-"""Private memory of operations that are not complete: what the program does to it between its calls.
+"""Private memory of operations that are not complete: what the program does to it between its calls, on `sim`.
 
 Nobody sees an access to private memory. What an operation may still read is compared with what it was, what it is to
-write with poison (on `sim`) or with what it has written, whenever the PE calls; a difference is a store.
+write with poison, whenever the PE calls; a difference is a store.
 """
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
+
+from ...delivery.requests import Key
 
 
 @dataclass
@@ -26,7 +28,7 @@ class Pending:
 
     def __init__(self) -> None:
         self._sources: list[_Source] = []
-        self._touched: set[Hashable] = set()  # results that the program has written to
+        self._touched: set[Key] = set()  # results that the program has written to
 
     def source(self, ctx: int, target: int, address: int, nbytes: int) -> None:
         """An operation on a context to a PE reads memory late."""
@@ -47,7 +49,7 @@ class Pending:
                 each.data = now
                 yield each.address + lo, hi - lo
 
-    def touched(self, key: Hashable, address: int, now: bytes, expected: bytes) -> tuple[int, int] | None:
+    def touched(self, key: Key, address: int, now: bytes, expected: bytes) -> tuple[int, int] | None:
         """Address and bytes of what the program has written to a result; told once."""
         if now == expected or key in self._touched:
             return None
