@@ -73,6 +73,7 @@ bench: $(CORE)                  ## on an idle machine; results in out/
 	$(PY) benchmarks/collectives.py $(ARGS)
 	$(PY) benchmarks/explorer.py $(ARGS)
 	$(PY) benchmarks/simulator.py $(ARGS)
+	$(PY) benchmarks/sanitizer.py $(ARGS)
 
 dist: $(ENV)                    ## dist/: an sdist and the wheel made from it
 	rm -rf dist

@@ -36,6 +36,7 @@ class World:
     comm: Any = None
     mpi: Any = None
     hosts: list[str] = field(default_factory=list)
+    starts: int = 0  # of shmem, with streams of accesses
 
     def check(self, settings: Settings) -> None:
         """Raises ArgumentError or StateError for what these PEs can't have."""
@@ -53,12 +54,24 @@ class World:
 
     def fabric(self, settings: Settings, asked: int, given: bool) -> tuple[Fabric, int]:
         """The fabric that the settings name, and the bytes of heap that a PE gets of those asked for. Collective."""
-        from .fabric.direct import DirectFabric, head_bytes
+        from .fabric.direct import DirectFabric, clock_bytes, head_bytes
 
-        nbytes = fitting_heap(self, asked, given, head_bytes() + SCRATCH_BYTES)
+        clocks = 0 if settings.sanitize is None else clock_bytes()
+        nbytes = fitting_heap(self, asked, given, head_bytes() + SCRATCH_BYTES + clocks)
         cores = len(os.sched_getaffinity(0))
-        window = partial(shared_segments, self)
-        return DirectFabric(self.me, self.n, window, cores, settings.on_death == "survive", settings.isa), nbytes
+        job = self.me, self.n, partial(shared_segments, self), cores, settings.on_death == "survive", settings.isa
+        if settings.sanitize is None:
+            return DirectFabric(*job), nbytes
+        from .sanitize.fabric import RecordingFabric
+
+        return RecordingFabric(*job, *self._stream(settings.sanitize)), nbytes
+
+    def _stream(self, folder: str) -> tuple[str, str]:
+        """The file of this PE's stream, and what names the run. Raises ArgumentError on every PE if one can't be."""
+        from .sanitize.starting import prepare
+
+        self.starts += 1
+        return prepare(folder, self.me, self.n, self.starts, self.comm)
 
     def tell_leaks(self, text: str) -> None:
         """What was not freed, "" if nothing."""

@@ -200,7 +200,9 @@ def init(heap_size: int | str | None = None, fabric: str | None = None) -> None:
         failure.install()
         process.world = bootstrap.connect(settings)
     world = process.world
-    same = {"check_symmetry": settings.check_symmetry, "hosts_emulated": settings.hosts_emulated}
+    same: dict[str, object] = {"check_symmetry": settings.check_symmetry, "hosts_emulated": settings.hosts_emulated}
+    if settings.sanitize is not None:
+        same["sanitize"] = settings.sanitize
     world.agree({"heap_size": asked, "fabric": chosen.fabric, **same})
     process.current = _attach(settings, world, asked, given)
     _tell_start(process.current)

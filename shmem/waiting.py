@@ -6,6 +6,7 @@ is the call's own `timeout=`, else `SHMEMU_TIMEOUT_S`. Waits on single words (`w
 
 from __future__ import annotations
 
+import contextlib
 import math
 import sys
 import time
@@ -76,12 +77,18 @@ def _repeat(
             raise_busy(pe, awaited())
         waited = time.monotonic() - start
         if waited >= limit:
-            raise_timeout(pe, awaited(), seen(), waited)
+            raise_timeout(pe, awaited(), _told(pe, seen), waited)
         if waited >= NOTICE_S and not noticed:
             noticed = True
             since = time.strftime("%H:%M:%S", time.localtime(time.time() - waited))
-            sys.stderr.write(f"PE {pe.me}: waits since {since} for {awaited()}; it sees {seen()}\n")
+            sys.stderr.write(f"PE {pe.me}: waits since {since} for {awaited()}; it sees {_told(pe, seen)}\n")
             sys.stderr.flush()
+
+
+def _told(pe: PE, seen: Callable[[], object]) -> object:
+    """What a wait sees: looked at by us, not by the program, where accesses are recorded."""
+    with getattr(pe.fabric, "unrecorded", contextlib.nullcontext)():
+        return seen()
 
 
 def deadline(pe: PE, timeout: float | None) -> float:

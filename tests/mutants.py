@@ -41,6 +41,7 @@ MPI = "tests/mpi/"
 SIM, CHECK = "shmem/", "tests/check/"
 RACES = SIM + "check/races/"
 NATIVE = "tests/delivery/test_native_"
+SANITIZE = "tests/sanitize/"
 MUTANTS = (
     Mutant("put wakes nobody", N + "memory.c", "    sm_wake(p, pe, dst, n);", "", MPI + "test_wake_ups.py", THREE),
     Mutant("amo wakes nobody", N + "memory.c", "        sm_wake(p, pe, off, sizeof(T));", "       ", MPI + "test_wake_ups.py", THREE),
@@ -192,6 +193,12 @@ MUTANTS = (
            "marks=False) for place, _ in words", CHECK + "test_races_clean.py -k no_value"),
     Mutant("a collective call is an edge", SIM + "fabric/sim/fabric.py", "if q == self.inner and observed is not None and", "if False and",
            CHECK + "test_races.py -k reduction"),
+    Mutant("words have no times", N + "clocks.c", "        if (time > now) now = time;", "", SANITIZE + "test_jobs.py -k times"),
+    Mutant("a barrier passes no time on", SIM + "sanitize/fabric.py",
+           "max(self._time[0], self.lib.sm_clocks_met(self.pe, leader, slot)) + 1", "self._time[0] + 1", SANITIZE + "test_jobs.py -k busy"),
+    Mutant("a wait takes no time", SIM + "sanitize/fabric.py", "            if look:", "            if False:", SANITIZE + "test_rules.py"),
+    Mutant("what others may still race with is forgotten", RACES + "judge.py", "lambda made: all(", "lambda made: any(",
+           SANITIZE + "test_jobs.py -k forgotten"),
     Mutant("a changed source is not seen", SIM + "fabric/sim/pending.py", "            if now != each.data:", "            if False:",
            CHECK + "test_races.py -k private"),
     Mutant("engine: gates are never shut", N + "net_post.c", "        if (!sm_net_reached(other, g->stage)) return 0;\n", "", NATIVE + "steps.py"),

@@ -100,3 +100,12 @@ def test_virtual_time_gives_right_results_and_the_times_of_closed_forms(tmp_path
     rows = json.loads((tmp_path / "simulator.json").read_text())["rows"]
     assert {row["unit"] for row in rows} == {"events/s", "ms"}
     assert all(row["what"] in ("ours", "usual order") for row in rows)
+
+
+def test_recorded_programs_are_right_and_do_not_race(tmp_path):
+    output = run_quick("sanitizer", "--pes", "2", "--cases", "heat,sort,loop,puts", "--out", str(tmp_path))
+    assert "all results are right" in output
+    rows = json.loads((tmp_path / "sanitizer.json").read_text())["rows"]
+    assert {(row["case"], row["what"]) for row in rows} == {
+        (case, what) for case in ("heat", "sort", "loop", "puts") for what in ("plain", "recorded")
+    }

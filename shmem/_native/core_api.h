@@ -119,6 +119,17 @@ uint64_t sm_noted(const sm_pe *p, int pe, int slot);
 /* Runs records [*done, n) of queue q in order; on SM_TIMEOUT and SM_INTERRUPTED call again to go on. */
 int sm_run(sm_pe *p, int q, sm_op *ops, int64_t n, int64_t *done, int64_t timeout_ns);
 
+/* Clocks of recorded runs, see clocks.c: a table of that many bytes at the end of each heap. `now` is the time of the own
+ * program. sm_clocks_run is sm_run for records that never block, and gives each its time; sm_clocks_look takes one for own
+ * words that were seen, sm_clocks_test looks at own words and takes it. A barrier: arrive with the own time, then meet; what
+ * comes after is later than sm_clocks_met says. */
+uint64_t sm_clocks_bytes(void);
+int sm_clocks_run(sm_pe *p, int q, sm_op *ops, int64_t n, int64_t *done, uint64_t *now, uint64_t *times);
+uint64_t sm_clocks_look(sm_pe *p, uint64_t off, uint64_t n, uint64_t now);
+uint64_t sm_clocks_test(sm_pe *p, const sm_condition *all, int64_t n, uint8_t *held, uint64_t now);
+void sm_clocks_arrive(sm_pe *p, int leader, int slot, uint64_t now);
+uint64_t sm_clocks_met(sm_pe *p, int leader, int slot);
+
 /* Leaving: see exit.c. Addresses of MPI_Abort, MPI_Finalize, MPI_Finalized and the handle of MPI_COMM_WORLD, once MPI
  * runs; the fingerprint of finalize and its deadline, once shmem runs. */
 void sm_exit_register(const char *python);

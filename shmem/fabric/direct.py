@@ -38,6 +38,13 @@ def head_bytes() -> int:
     return int(_core.lib.sm_head_bytes())
 
 
+def clock_bytes() -> int:
+    """What a heap has behind it where a run is recorded."""
+    from .._native import _core
+
+    return int(_core.lib.sm_clocks_bytes())
+
+
 class DirectHeap:
     """The heaps of all PEs, as windows of this process.
 
@@ -141,6 +148,7 @@ class DirectFabric:
 
     heap: DirectHeap
     pe: Any  # the core's view of the job
+    heaps: type[DirectHeap] = DirectHeap
 
     def __init__(
         self, me: int, n: int, window: Callable[[int, int], list[int]], cores: int, survive: bool, isa: str
@@ -167,7 +175,7 @@ class DirectFabric:
             raise MemoryError("no memory for the tables of the direct fabric")
         self.bulk_bytes = int(self.lib.sm_bulk_bytes(self.pe))  # from here on the copies of a batch bypass the cache
         self._address = int(self.ffi.cast("uintptr_t", self.pe))
-        self.heap = DirectHeap(self, segments, nbytes)
+        self.heap = self.heaps(self, segments, nbytes)
         self.lib.sm_announce(self.pe)
         return self.heap
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 
 from ...fabric.events import Span
 from .accesses import Made
@@ -19,13 +19,13 @@ class History:
     ordered behind them, and what came between was compared with those before.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, page: int = PAGE) -> None:
         self._pages: dict[tuple[Hashable, int], dict[Hashable, Made]] = {}
         self._number = 0
+        self._page = page
 
-    @staticmethod
-    def _pages_of(at: Span) -> Iterator[tuple[Hashable, int]]:
-        first, end = at.lo // PAGE, -(-at.hi // PAGE)
+    def _pages_of(self, at: Span) -> Iterator[tuple[Hashable, int]]:
+        first, end = at.lo // self._page, -(-at.hi // self._page)
         yield from ((at.space, page) for page in ([-1] if end - first > PAGES_MAX else range(first, end)))
 
     def near(self, made: Made) -> list[Made]:
@@ -50,6 +50,26 @@ class History:
             same = self._number
         for page in self._pages_of(made.at):
             self._pages.setdefault(page, {})[same] = made
+
+
+    def __len__(self) -> int:
+        return sum(map(len, self._pages.values()))
+
+    def forget(self, over: Callable[[Made], bool]) -> list[Made]:
+        """Drops the accesses that are over for everybody; those that are left."""
+        known: dict[int, bool] = {}
+        left: dict[int, Made] = {}
+        for page, accesses in list(self._pages.items()):
+            for same, made in list(accesses.items()):
+                if id(made) not in known:
+                    known[id(made)] = over(made)
+                if known[id(made)]:
+                    del accesses[same]
+                else:
+                    left[id(made)] = made
+            if not accesses:
+                del self._pages[page]
+        return list(left.values())
 
 
 class Landings:
@@ -78,6 +98,10 @@ class Landings:
 
     def _all(self, at: Span) -> list[tuple[Hashable, int]]:
         return [word for word in self._words if word[0] == at.space]
+
+    def made(self) -> Iterator[Made]:
+        """All that have a part in anything."""
+        return (effect for there in self._words.values() for _, effect in there)
 
     def at(self, at: Span) -> list[Made]:
         """The operations that have a part in what lies there."""

@@ -38,20 +38,21 @@ from ...fabric.events import (
 )
 from .accesses import Made, Race, conflict
 from .clocks import Clock, Running
-from .history import History, Landings
+from .history import PAGE, History, Landings
 from .reasons import Reasons
 
 
 class Judge:
-    """The judgement of one execution. `mode`: "lenient" or "strict", see `rules`."""
+    """The judgement of one execution. `mode`: "lenient" or "strict", see `rules`. page: bytes that accesses are sorted
+    by, as many as most of them touch."""
 
-    def __init__(self, mode: str = "lenient") -> None:
+    def __init__(self, mode: str = "lenient", page: int = PAGE) -> None:
         self.lenient = mode == "lenient"
         self.races: list[Race] = []
         self._keys: set[tuple[object, ...]] = set()
         self._tasks: dict[Task, Running] = {}
         self._tokens: dict[Hashable, Clock] = {}
-        self._history = History()
+        self._history = History(page)
         self._landings = Landings()
         self._effects: dict[Hashable, Made] = {}  # of operations
         self._groups: dict[Hashable, frozenset[Hashable]] = {}
@@ -61,8 +62,27 @@ class Judge:
     def run(self, events: Iterable[Event]) -> list[Race]:
         """Takes a whole stream; the races, one for each pair of lines, in the order of their second accesses."""
         for event in events:
-            _TAKE[type(event)](self, event)
+            self.take(event)
         return self.races
+
+    def take(self, event: Event) -> None:
+        """Takes one event of a stream."""
+        _TAKE[type(event)](self, event)
+
+    def forget(self, tasks: Iterable[Task]) -> int:
+        """Drops what no later access of these tasks, which are all there are, can race with; how much is left. For
+        long streams, between events whose operations have all landed."""
+        clocks = [self._tasks[task].now() for task in tasks if task in self._tasks]
+        if len(clocks) < len(list(tasks)):
+            return len(self._history)
+        left = self._history.forget(lambda made: all(made.before(clock, self.lenient) for clock in clocks))
+        kept = {made.id for made in (*left, *self._landings.made())}
+        for running in self._tasks.values():
+            running.seen = frozenset(running.seen & kept)
+        self._groups = {group: ids & kept for group, ids in self._groups.items() if ids & kept}
+        self._effects.clear()
+        self._came.clear()
+        return len(left)
 
     def _task(self, task: Task) -> Running:
         running = self._tasks.get(task)
