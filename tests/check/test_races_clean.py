@@ -32,6 +32,8 @@ from .planted import PLANTED
 # Right under their profile, and a race all the same: they ask more than OpenSHMEM promises.
 ASK_MORE = {
     "a_flag_seen_by_a_plain_load": "it sends data and flag by two puts without a fence, which rc_strict keeps in order",
+    "a_last_doorbell_forgotten": "three WRITEs to one word, which udma places in any order; nobody reads it",
+    "a_completion_queue_too_small": "two queue pairs write one value to one word",
 }
 
 

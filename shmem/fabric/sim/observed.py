@@ -1,9 +1,9 @@
 """What a run on `sim` tells the race detector: a stream of events (`fabric.events`), kept in memory.
 
 A job has one of these only where races are judged. It is told of calls as a program makes them: of a collective call,
-whose records run on a queue of their own, only what it does to the own arrays; of a lock, that it is held or let go;
-nothing of queue pairs. Private memory is not watched: sources and results of operations that are not complete are
-compared with what they should be whenever their PE calls, and a change counts as a store of that line.
+whose records run on a queue of their own, only what it does to the own arrays; of a lock, that it is held or let go.
+Private memory is not watched: sources and results of operations that are not complete are compared with what they
+should be whenever their PE calls, and a change counts as a store of that line. Of queue pairs see `requested`.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from ...records import Kind as Word
 from ...runtime import here
 from ...slots import SHARED
 from ..events import (
+    NO_CONTEXT,
     Access,
     Acquire,
     Answered,
@@ -36,11 +37,11 @@ from ..events import (
 )
 from ..events import Event as Told
 from .pending import Pending
+from .requested import Requested
 
 if TYPE_CHECKING:
     from .tasks import Job
 
-NO_CONTEXT = -1  # a fence of it orders own stores only
 _LOOKS = {"test": Kind.WAIT, "fetch": Kind.FETCH, "load of a cell": Kind.POLL_LINE}
 _KINDS = {Made.WRITE: Kind.PUT, Made.READ: Kind.GET, Made.ATOMIC: Kind.UPDATE}
 
@@ -51,13 +52,14 @@ class Observed:
     def __init__(self, job: Job) -> None:
         self._job = job
         self.events: list[Told] = []
-        self.queue_pairs = False  # some were used
         self.word = 0  # the type of the word of the record that runs: its number and 1
         self.lines = False  # that record puts lines
         self._inside: set[Task] = set()  # tasks in a collective call
-        self._known: set[Key] = set()  # requests that were told
+        self.ids: dict[Key, tuple[Hashable, ...]] = {}  # the operations that were told of a request
         self._released: set[Hashable] = set()
         self._pending = [Pending() for _ in range(job.program.n)]  # by PE
+        self.machine = job.machine
+        self.pairs = Requested(self)
 
     @property
     def task(self) -> Task:
@@ -146,23 +148,31 @@ class Observed:
         late, group = source is not None or result is not None, request.put or request.key
         made = Operation(
             self.task, caller(), request.key, kind, name, q, request.target, Span(*request.at),
-            self._span(source), self._span(result), late, request.keep, self._type() if update else "",
-            self._domain(q), None, group,
+            self.span(source), self.span(result), late, request.keep, self._type() if update else "",
+            self._domain(q), None, group, after=self.pairs.before(request),
         )  # fmt: skip
-        self._known.add(request.key)
-        self.events.append(made)
-        if request.word is not None and request.word_update is not None:
-            self.events.append(made._replace(
-                id=(request.key, "word"), kind=Kind.UPDATE, what=f"signal {request.word_update.op}",
-                at=Span(*request.word), source=None, result=None, type=Word.U64.name, carries=group, group=None,
-            ))  # fmt: skip
+        how = "" if request.word_update is None else f"signal {request.word_update.op}"
+        self.tell(made, request, made._replace(what=how, type=Word.U64.name, carries=group))
         if source is not None and self._place(*source) is None:
             self._pending[request.pe].source(q, request.target, *source)
+
+    def tell(self, made: Operation, request: Request, word: Operation) -> None:
+        """A request is posted, with the word that may follow its data."""
+        self.events.append(made)
+        self.ids[request.key] = (request.key,)
+        if request.word is not None and not request.bad:
+            name = request.key, "word"
+            self.events.append(word._replace(
+                id=name, kind=Kind.UPDATE, at=Span(*request.word), source=None, result=None, group=None, rest=()
+            ))  # fmt: skip
+            self.ids[request.key] += (name,)
+        self.pairs.note(request)
 
     def _place(self, address: int, nbytes: int) -> Place | None:
         return self._job.heaps[self._own].find(address, nbytes)  # type: ignore[index, no-any-return]
 
-    def _span(self, memory: tuple[int, int] | None) -> Span | None:
+    def span(self, memory: tuple[int, int] | None) -> Span | None:
+        """Where memory of the running task's PE (address, bytes) is, None for none."""
         if memory is None or not memory[1]:
             return None
         place = self._place(*memory)
@@ -186,21 +196,21 @@ class Observed:
 
     def landed(self, event: Event) -> None:
         """A delivery has happened."""
-        if event.key not in self._known or event.act not in (Act.PLACE, Act.WORD):
+        if event.key not in self.ids or event.act not in (Act.PLACE, Act.WORD):
             return
         request = self._job.machine.known[event.key]
         if event.act is Act.WORD:
             assert request.word is not None
             assert request.word_update is not None
             self.events.append(Landed((event.key, "word"), Span(*request.word), request.word_update.op == "set"))
-        elif request.kind is not Made.READ:
+        elif request.kind not in (Made.READ, Made.SEND):
             lo, hi = request.units[event.unit]
             update = request.update
             self.events.append(Landed(event.key, Span(request.at.space, lo, hi), update is None or update.op == "set"))
 
     def answered(self, request: Request) -> None:
         """A blocking fetching atomic is back."""
-        if request.key in self._known and request.kind is Made.ATOMIC:
+        if request.key in self.ids and request.kind is Made.ATOMIC:
             self.events.append(Answered(self.task, request.key))
 
     # ---- what orders ----
@@ -244,6 +254,34 @@ class Observed:
         """A step of a task was possible for these reasons."""
         if tokens := tuple([each for each in needs if each in self._released]):
             self.events.append(Acquire(task, tokens))
+
+    # ---- for queue pairs ----
+
+    @property
+    def hides(self) -> bool:
+        """Whether what the running task does is not the program's."""
+        return self._hidden()
+
+    @property
+    def own(self) -> int:
+        """The PE of the running task."""
+        assert self._own is not None
+        return self._own
+
+    def loaded(self, pieces: Iterable[tuple[int, int]]) -> None:
+        """A call has read memory of the program: the private part of it is told here."""
+        for each in pieces:
+            if self._place(*each) is None:
+                self.private(Kind.LOAD, *each)
+
+    def reads_late(self, ctx: int, target: int, memory: tuple[int, int], name: Hashable) -> None:
+        """An operation has memory of the program until it is over."""
+        if self._place(*memory) is None:
+            self._pending[self.own].source(ctx, target, *memory, name)
+
+    def read(self, name: Hashable) -> None:
+        """It has it no more."""
+        self._pending[self.own].over(name)
 
     # ---- private memory ----
 

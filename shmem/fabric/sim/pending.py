@@ -7,7 +7,7 @@ write with poison, whenever the PE calls; a difference is a store.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 
 from ...delivery.requests import Key
@@ -21,6 +21,7 @@ class _Source:
     target: int
     address: int
     data: bytes
+    name: Hashable = None  # of an operation that is over by itself
 
 
 class Pending:
@@ -30,9 +31,13 @@ class Pending:
         self._sources: list[_Source] = []
         self._touched: set[Key] = set()  # results that the program has written to
 
-    def source(self, ctx: int, target: int, address: int, nbytes: int) -> None:
+    def source(self, ctx: int, target: int, address: int, nbytes: int, name: Hashable = None) -> None:
         """An operation on a context to a PE reads memory late."""
-        self._sources.append(_Source(ctx, target, address, ctypes.string_at(address, nbytes)))
+        self._sources.append(_Source(ctx, target, address, ctypes.string_at(address, nbytes), name))
+
+    def over(self, name: Hashable) -> None:
+        """An operation needs its memory no more."""
+        self._sources = [each for each in self._sources if each.name != name]
 
     def read(self, ctx: int, target: int | None) -> None:
         """What was posted on a context to a PE (None: to all) has read its sources: they may lie elsewhere now."""
