@@ -89,14 +89,14 @@ class Machine:
         else:
             data = bytearray(self.memory.read(place))
         for request in self.of(pe):
-            if request.target == place.space and self.forwards(request):
+            if request.at.space == place.space and self.forwards(request):
                 _overlay(data, place, request)
         return bytes(data)
 
     def forwards(self, request: Request) -> bool:
         """Whether its PE already sees what a request has yet to place."""
         mine = request.kind is Kind.STORE or (self.profile.program_order and request.kind is Kind.WRITE)
-        return mine and request.read and not request.reached(Stage.PLACED)
+        return mine and request.read and not request.bad and not request.reached(Stage.PLACED)
 
     def queue_pair(self, name: Hashable, cq: Hashable, depth: int) -> QueueState:
         """The queue pair of a name, a new one if there is none; depth: of that, in blocks."""
