@@ -143,6 +143,7 @@ def _spelled(profile: Profile) -> list[tuple[str, object]]:
 
 
 _OFF = ("stripes", "stripe_bytes")
+LINES = "lines ask more than OpenSHMEM promises: they were judged by what the profile {} places at once"
 
 
 class _Exploration:
@@ -165,6 +166,7 @@ class _Exploration:
         self.unspun: set[str] = set()
         self.kinds: set[tuple[object, ...]] = set()
         self.races = Races()
+        self.asks_more = False
         self.last = 0  # execution that is looked at, once there was a race
         self.found: list[tuple[Race, Failure]] = []
 
@@ -182,6 +184,8 @@ class _Exploration:
             report.notes.append(f"{found.cut} executions were cut off after {self.bounds.moves} moves")
         for line in sorted(self.unspun):
             report.notes.append(f"{line}: a loop looks without shmem.spin(), and was not followed for ever")
+        if self.asks_more:
+            report.notes.append(LINES.format(report.profile))
         for race, failure in self.found:
             failure.text = f"{race}; {self.races.how_often(race)}"
         for failure in report.failures:
@@ -214,6 +218,7 @@ class _Exploration:
         """Counts the races of an execution; whether there were enough executions."""
         if job.observed is None:
             return False
+        self.asks_more = self.asks_more or job.observed.asks_more
         if new := self.races.add(job):
             choices = choices_of(self.program, moves, job)
             token = tokens.encode(self.program.identity, choices)
@@ -242,6 +247,8 @@ def replay(
         job, _ = follow(made, choices)
         end, pairs = job.end(), races_of(job)
         job.close()
+        if job.observed is not None and job.observed.asks_more:
+            report.notes.append(LINES.format(report.profile))
         for race in pairs:
             failure = Failure("race", race.second.task, str(race), token, choices)
             with silenced():

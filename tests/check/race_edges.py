@@ -53,6 +53,15 @@ case(MIXED, "a signal and an atomic of another type",
 case(MIXED, "domains of TEAM_WORLD and TEAM_SHARED",
      "0: *atomic_add(x, 1, 2) / 1: *atomic_add(x, 1, 2, ctx=shared)",
      "0: atomic_add(x, 1, 2) / 1: atomic_add(x, 1, 2, ctx=c)", "different domains")  # fmt: skip
+case(MIXED, "a team split from TEAM_SHARED is of its domain",
+     "0: *atomic_add(x, 1, 2) / 1: *atomic_add(x, 1, 2, ctx=part)",
+     "0: atomic_add(x, 1, 2, ctx=shared) / 1: atomic_add(x, 1, 2, ctx=part)", "different domains")  # fmt: skip
+case(MIXED, "a team split from that, too",
+     "0: *atomic_add(x, 1, 2, ctx=some) / 1: *atomic_add(x, 1, 2, ctx=row)",
+     "0: atomic_add(x, 1, 2, ctx=part) / 1: atomic_add(x, 1, 2, ctx=row)", "different domains")  # fmt: skip
+case(MIXED, "a team split from TEAM_WORLD is of its domain",
+     "0: *atomic_add(x, 1, 2, ctx=shared) / 1: *atomic_add(x, 1, 2, ctx=some)",
+     "0: atomic_add(x, 1, 2) / 1: atomic_add(x, 1, 2, ctx=some)", "different domains")  # fmt: skip
 
 # ---- edges ----
 
@@ -98,6 +107,18 @@ case(EDGE, "a signal covers nothing that came before, but for a fence",
      "1: signal_wait_until(s, '==', 1); *int(y[0])",
      "0: put(y, b, 1); fence(); put_signal(x, b, 1, s, 1, SET) / "
      "1: signal_wait_until(s, '==', 1); int(y[0])", "no fence or quiet between")  # fmt: skip
+case(EDGE, "a strided put_signal covers nothing that came before, either",
+     "0: *put(x, b, 1); put_signal(v[::2], b4[:2], 1, s, 1, SET) / 1: signal_wait_until(s, '==', 1); *int(x[0])",
+     "0: put_signal(v[::2], b4[:2], 1, s, 1, SET) / 1: signal_wait_until(s, '==', 1); int(v[0]); int(v[2])",
+     "no fence or quiet between")  # fmt: skip
+case(EDGE, "nor what lies between its elements",
+     "0: put_signal(v[::2], b4[:2], 1, s, 1, SET) / 1: signal_wait_until(s, '==', 1) / 2: *put(v[1:3], b4[:2], 1)"
+     .replace("put_signal", "*put_signal", 1),
+     "0: put_signal(v[::2], b4[:2], 1, s, 1, SET) / 1: v[1] = 2; signal_wait_until(s, '==', 1); int(v[2])"
+     " / 2: put(v[3:4], b, 1)", "no synchronization between PE 0 and PE 2")  # fmt: skip
+case(EDGE, "its word may lie there", "0: *put_signal(v[::2], b4[:2], 1, v[1:2], 1, SET) / 1: *v[2] = 1",
+     "0: put_signal(v[::2], b4[:2], 1, v[1:2], 1, SET) / 1: signal_wait_until(v[1:2], '==', 1); v[2] = 1",
+     "no synchronization")  # fmt: skip
 case(EDGE, "a count that is complete",
      "0,1: *put_signal(v[:1], b, 2, s, 1, ADD) / 2: signal_wait_until(s, '>=', 1)",
      "0: put_signal(v[:1], b, 2, s, 1, ADD) / 1: put_signal(v[1:2], b, 2, s, 1, ADD)"

@@ -112,7 +112,8 @@ TWO = "Queue pairs: what orders two PEs"
 _SEE = " / 1: wait_until(s, '==', 1); {}int(x[0])"
 _FLAG = "atomic_set(s, 1, 1)"
 case(TWO, "WRITE and load: barrier", f"0: *{_B1} / 1: *int(x[0])",
-     f"0: {_B1}; barrier_all() / 1: barrier_all(); int(x[0])", "no synchronization between PE 0 and PE 1", profile="rc_strict")  # fmt: skip
+     f"0: {_B1}; barrier_all() / 1: barrier_all(); int(x[0])",
+     "no synchronization between PE 0 and PE 1", profile="rc_strict")  # fmt: skip
 case(TWO, "under udma_engine_scoped: barrier", f"0: *{_B1}; barrier_all() / 1: barrier_all(); *int(x[0])",
      f"0: {_B1}; pe_quiet(1); barrier_all() / 1: barrier_all(); int(x[0])", _OPEN,
      profile="udma_engine_scoped")  # fmt: skip

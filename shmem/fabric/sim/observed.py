@@ -17,7 +17,6 @@ from ...enums import CTX
 from ...memory import caller
 from ...records import Kind as Word
 from ...runtime import here
-from ...slots import SHARED
 from ..events import (
     NO_CONTEXT,
     Access,
@@ -54,6 +53,8 @@ class Observed:
         self.events: list[Told] = []
         self.word = 0  # the type of the word of the record that runs: its number and 1
         self.lines = False  # that record puts lines
+        self.asks_more = False  # lines were used
+        self._joined: dict[Task, Hashable] = {}  # the put with signal that a task makes of several records
         self._inside: set[Task] = set()  # tasks in a collective call
         self.ids: dict[Key, tuple[Hashable, ...]] = {}  # the operations that were told of a request
         self._released: set[Hashable] = set()
@@ -97,6 +98,13 @@ class Observed:
             self.events.append(Acquire(self.task, (("lock", offset),)))
         else:
             self.events.append(Release(self.task, ("lock", offset)))
+
+    def joins(self, begins: bool) -> None:
+        """The running task begins or ends a put with signal of several records: the signal tells of these alone."""
+        if begins:
+            self._joined[self.task] = "joined", self.task, len(self.events)
+        else:
+            self._joined.pop(self.task)
 
     # ---- accesses ----
 
@@ -142,14 +150,18 @@ class Observed:
             return
         kind, update = _KINDS[request.kind], request.update
         if request.kind is Made.WRITE and self.lines:
-            kind, name = Kind.PUT_LINE, "put_lines"
+            kind, name, self.asks_more = Kind.PUT_LINE, "put_lines", True
         if update is not None:
             kind, name = Kind.FETCH if update.op == "fetch" else Kind.UPDATE, f"atomic {update.op}"
-        late, group = source is not None or result is not None, request.put or request.key
+        whole = self._joined.get(self.task)
+        late, group = source is not None or result is not None, whole or request.put or request.key
+        if update is not None and whole is not None:
+            name = f"signal {update.op}"
         made = Operation(
             self.task, caller(), request.key, kind, name, q, request.target, Span(*request.at),
             self.span(source), self.span(result), late, request.keep, self._type() if update else "",
-            self._domain(q), None, group, after=self.pairs.before(request),
+            self._domain(q), whole if update else None, None if update and whole else group,
+            after=self.pairs.before(request),
         )  # fmt: skip
         how = "" if request.word_update is None else f"signal {request.word_update.op}"
         self.tell(made, request, made._replace(what=how, type=Word.U64.name, carries=group))
@@ -187,7 +199,7 @@ class Observed:
         pe = here().current
         for made in pe.contexts if pe is not None and q else ():
             if made.q == q:
-                domain = "TEAM_SHARED" if made.team._made.slot == SHARED else "TEAM_WORLD"
+                domain = "TEAM_SHARED" if made.team._made.shared else "TEAM_WORLD"
                 return domain, CTX.NOSTORE not in made.options
         return "TEAM_WORLD", True
 
@@ -223,13 +235,14 @@ class Observed:
 
     def polled(self, place: Place, whole: bool) -> None:
         """Lines were accepted. whole: they come as their reader relies on."""
+        self.asks_more = True
         self.access(Kind.POLL_LINE, place, Kind.POLL_LINE.value)
         if whole:
             self.events.append(LinesTaken(self.task, Span(*place)))
 
     def fence(self, q: int) -> None:
         """A fence."""
-        if not self._hidden():
+        if not self._hidden() and self.task not in self._joined:
             reached = NO_CONTEXT if self._job.program.profile.engine_scoped else q
             self.events.append(Fence(self.task, reached, self._context(q)[1]))
 
