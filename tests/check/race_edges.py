@@ -222,6 +222,20 @@ case(NONE, "a reduction",
      "0: sum_reduce(z, x); *put(x, b, 1) / 1: *sum_reduce(z, x)",
      "0: sum_reduce(z, x); barrier_all(); put(x, b, 1) / 1: sum_reduce(z, x); barrier_all()",
      "no synchronization", profile="rc_strict")  # fmt: skip
+for _call, _arrays in (
+    ("sum_reduce(u[:600], t, team=pair)", "tu"), ("fcollect(u, t, team=pair)", "tu"),
+    ("alltoall(u[:600], t, team=pair)", "tu"), ("broadcast(u[:600], t, 0, team=pair)", "u"),
+):  # fmt: skip
+    for _array in _arrays:
+        _name = _call.split("(")[0]
+        case(NONE, f"{_name} of large arrays, as regards its {'source' if _array == 't' else 'target'}",
+             f"0: {_call} / 1: *{_call} / 2: *put({_array}[:1], b, 1)",
+             f"0: {_call}; barrier_all() / 1: {_call}; barrier_all() / 2: barrier_all(); put({_array}[:1], b, 1)",
+             "no synchronization between PE 1 and PE 2", profile="rc_strict", unit=4096)  # fmt: skip
+case(NONE, "the root of a broadcast, as regards its source",
+     "0: *broadcast(u[:600], t, 0, team=pair) / 1: broadcast(u[:600], t, 0, team=pair) / 2: *put(t[:1], b, 0)",
+     "0: broadcast(u[:600], t, 1, team=pair) / 1: broadcast(u[:600], t, 1, team=pair) / 2: put(t[:1], b, 0)",
+     "no synchronization between PE 0 and PE 2", profile="rc_strict", unit=4096)  # fmt: skip
 case(NONE, "an atomic that nobody waits for",
      "0: *put(x, b, 1); fence(); atomic_add(y, 1, 1) / 1: atomic_add(y, 1, 1); *int(x[0])",
      "0: put(x, b, 1); fence(); atomic_add(y, 1, 1) / 1: wait_until(y, '==', 1); int(x[0])",

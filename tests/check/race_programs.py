@@ -21,6 +21,7 @@ BEFORE = {  # what a program uses, and how it is made before anything is shared
     "b": "b = np.ones(1, np.uint64)", "a": "a = np.zeros(1, np.uint64)", "b4": "b4 = np.ones(4, np.uint64)",
     "c": "c = shmem.ctx_create()", "d": "d = shmem.ctx_create()", "n": "n = shmem.ctx_create(shmem.CTX_NOSTORE)",
     "shared": "shared = shmem.team_create_ctx(shmem.TEAM_SHARED)",
+    "t": "t = shmem.zeros(600, np.uint64)", "u": "u = shmem.zeros(1200, np.uint64)",
     "part": "part = shmem.team_create_ctx(shmem.team_split_strided(shmem.TEAM_SHARED, 0, 1, n))",
     "some": "some = shmem.team_create_ctx(shmem.team_split_strided(shmem.TEAM_WORLD, 0, 1, n))",
     "row": "row = shmem.team_split_2d(shmem.team_split_strided(shmem.TEAM_SHARED, 0, 1, n), n)[0].create_ctx()",
@@ -49,6 +50,7 @@ class Case:
     pes: int = 0
     clean_in: tuple[str, ...] = ("lenient", "strict")
     profile: str = "openshmem"
+    unit: int = 8
 
     @property
     def name(self) -> str:
@@ -72,14 +74,14 @@ def parsed(text: str) -> Lines:
 def case(
     section: str, rule: str, racy: str | Lines | None, clean: str | Lines | None, why: str = "", *,
     modes: tuple[str, ...] = ("lenient", "strict"), always: bool = True, clean_in: tuple[str, ...] | None = None,
-    profile: str = "openshmem", pes: int = 2,
+    profile: str = "openshmem", pes: int = 2, unit: int = 8,
 ) -> None:  # fmt: skip
     """Adds a rule. modes, always: see `Case`. pes: at least so many."""
     made = [parsed(one) if isinstance(one, str) else one for one in (racy, clean)]
     pes = max(pes, *(1 + pe for each in made if each for pe in each))
     if any(", 2" in line for each in made if each for lines in each.values() for line in lines):
         pes = max(pes, 3)
-    CASES.append(Case(section, rule, *made, why, modes, always, pes, clean_in or ("lenient", "strict"), profile))
+    CASES.append(Case(section, rule, *made, why, modes, always, pes, clean_in or ("lenient", "strict"), profile, unit))
 
 
 def spelled(line: str) -> str:

@@ -165,6 +165,17 @@ case(TWO, "a SEND behind a WRITE", f"0: *{_B2}; qp.post(WR(SEND, z)) / 1: qp.pos
 case(TWO, "a SEND behind a store, tso", "0: *x[0] = 1; qp.post(WR(SEND, z)) / 1: qp.post_recv(y); *get(z, x, 0)",
      "0: x[0] = 1; qp.post(WR(SEND, z)) / 1: qp.post_recv(y); cq.wait(); get(z, x, 0)", "no synchronization",
      profile="tso")  # fmt: skip
+_POSTS = ["def work(i):", "    if i == 0:", f"*        {_B1}"]
+_TELLS = ["    if i == 1:", "        quiet()", f"        {_FLAG}", "workers(2, work)"]
+_SEES = ["wait_until(s, '==', 1)", "*int(x[0])"]
+case(TWO, "a worker's quiet covers what it knows to be posted", {0: [*_POSTS, *_TELLS], 1: _SEES}, {
+    0: [*(line.replace("*", "") for line in _POSTS), "    worker_barrier()", *_TELLS], 1: [_SEES[0], "int(x[0])"]},
+     "no synchronization between PE 0 worker 1 and PE 1", profile="rc_strict")  # fmt: skip
+_ONE = ["def work(i):", "    if i == 0:", f"        {_WRITE}", "    if i == 1:"]
+_MARKED, _STORE = [*_ONE[:2], f"*        {_WRITE}", _ONE[3]], ["        y[0] = 2", "workers(2, work)"]
+case(TWO, "a worker that takes the completion knows of the post",
+     {0: [*_MARKED, "*" + _STORE[0], _STORE[1]]}, {0: [*_ONE, "        cq.wait()", *_STORE]},
+     "no synchronization between PE 0 worker 1 and PE 0 worker 2", profile="rc_strict")  # fmt: skip
 _BAD = "qp.post(WR(WRITE, b, X, inline=True, offset=8))"
 case(TWO, "what is flushed has no effect", f"0: *{_B1}; cq.wait(); {_FLAG} / 1: wait_until(s, '==', 1); *x[0] = 2",
      f"0: {_BAD}; {_B1}; cq.wait(2); {_FLAG} / 1: wait_until(s, '==', 1); x[0] = 2",

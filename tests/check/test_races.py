@@ -25,7 +25,7 @@ def explored(case: Case, lines: Lines, mode: str, folder: Path) -> tuple[Report,
     text, marked = text_of(lines, case.pes)
     path = folder / "program.py"
     path.write_text(text)
-    profile = varied(case.profile, unit=8)
+    profile = varied(case.profile, unit=case.unit)
     report = explore(load(f"{path}::program"), case.pes, profile, races=mode, budget=BUDGET, keep_going=True)
     return report, marked
 

@@ -114,6 +114,11 @@ class Observed:
         if place.lo < place.hi and (not self._hidden(place) or (own and not self._is_lock(place) and self._inner)):
             self.events.append(Access(self.task, caller(), kind, Span(*place), what))
 
+    def in_place(self, ends: Iterable[tuple[int, int, bool]]) -> None:
+        """A collective call begins that reads or writes own arrays, or lets others do so."""
+        for offset, nbytes, writes in ends:
+            self.access(Kind.STORE if writes else Kind.LOAD, Place(self.own, offset, offset + nbytes))
+
     @property
     def _inner(self) -> bool:
         return self._job.running is not None and self.task in self._inside
