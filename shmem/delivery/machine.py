@@ -89,7 +89,7 @@ class Machine:
         else:
             data = bytearray(self.memory.read(place))
         for request in self.of(pe):
-            if request.at.space == place.space and self.forwards(request):
+            if request.target == place.space and self.forwards(request):
                 _overlay(data, place, request)
         return bytes(data)
 

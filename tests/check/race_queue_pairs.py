@@ -180,6 +180,14 @@ _BAD = "qp.post(WR(WRITE, b, X, inline=True, offset=8))"
 case(TWO, "what is flushed has no effect", f"0: *{_B1}; cq.wait(); {_FLAG} / 1: wait_until(s, '==', 1); *x[0] = 2",
      f"0: {_BAD}; {_B1}; cq.wait(2); {_FLAG} / 1: wait_until(s, '==', 1); x[0] = 2",
      "its completion tells only that its source was read", profile="rc_strict")  # fmt: skip
+case(TWO, "nor does it race before that", f"0: *{_B1}; cq.wait() / 1: *int(x[0])",
+     f"0: {_BAD}; {_B1}; cq.wait(2) / 1: int(x[0])", "no synchronization", profile="rc_strict")  # fmt: skip
+_ASKS = (
+    "0: {}qp.post(WR(WRITE_NOTIFY, y, X, notify=(S, 0, 1))); wait_until(z, '==', 1); {}.quiet(); {}y[0] = 2 / "
+    "1: wait_until(s, '==', 1); atomic_set(z, 1, 0)"
+)
+case("Disputed: a race for strict only", "a source of a queue pair reused after the target's answer",
+     _ASKS.format("*", "qp2", "*"), _ASKS.format("", "qp", ""), _OPEN, modes=("strict",), profile="udma")  # fmt: skip
 case("Disputed: a race for strict only", "atomics of a queue pair and of a context",
      "0: *to2.post(WR(FAA, y, X2)) / 1: *atomic_add(x, 1, 2)",
      "0: to2.post(WR(FAA, y, X2)) / 1: to2.post(WR(FAA, y, X2))",

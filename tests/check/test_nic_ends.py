@@ -259,23 +259,3 @@ def overruns() -> Any:
 
 def test_flushed_receives_may_overrun_a_completion_queue() -> None:
     assert ends_of(overruns, "rc_strict") == {("overrun", None)}
-
-
-def failed_beside() -> Any:
-    """PE 0 reads a word while a WRITE that fails is on its way to the memory that it lies in."""
-    ends = Ends(words=1)
-    other = nic.QueuePair(ends.there, nic.CompletionQueue(), index=1)
-    shmem.barrier_all()
-    if ends.me == 1:
-        return None
-    found = np.full(1, 7, np.uint64)
-    nic.register(found, "")
-    ends.qp.post(nic.WorkRequest(nic.WRITE, np.array([5], np.uint64), ends.remote, inline=True, offset=8))
-    ends.qp.post(nic.WorkRequest(nic.WRITE, np.array([6], np.uint64), ends.remote, inline=True))
-    other.post(nic.WorkRequest(nic.READ, found, ends.remote))
-    assert other.send_cq.wait()[0].ok
-    return [each.status for each in ends.cq.wait(2)], int(found[0])
-
-
-def test_nobody_sees_what_a_failed_request_would_have_written() -> None:
-    assert ends_of(failed_beside, "tso") == {((("rem_access", "flush"), 0), None)}

@@ -155,7 +155,7 @@ class Observed:
             return
         kind, update = _KINDS[request.kind], request.update
         if request.kind is Made.WRITE and self.lines:
-            kind, name, self.asks_more = Kind.PUT_LINE, "put_lines", True
+            kind, name = Kind.PUT_LINE, "put_lines"
         if update is not None:
             kind, name = Kind.FETCH if update.op == "fetch" else Kind.UPDATE, f"atomic {update.op}"
         whole = self._joined.get(self.task)
@@ -240,7 +240,6 @@ class Observed:
 
     def polled(self, place: Place, whole: bool) -> None:
         """Lines were accepted. whole: they come as their reader relies on."""
-        self.asks_more = True
         self.access(Kind.POLL_LINE, place, Kind.POLL_LINE.value)
         if whole:
             self.events.append(LinesTaken(self.task, Span(*place)))
