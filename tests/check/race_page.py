@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from . import race_edges as race_edges
+from . import race_no_edges as race_no_edges
 from . import race_programs
 from . import race_queue_pairs as race_queue_pairs
 from .race_programs import CASES, Case, Lines

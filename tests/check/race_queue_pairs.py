@@ -1,4 +1,4 @@
-"""Race programs, third part: queue pairs, by what each profile promises of them. See `race_programs`."""
+"""Race programs, fourth part: queue pairs, by what each profile promises of them. See `race_programs`."""
 
 from __future__ import annotations
 

@@ -14,6 +14,7 @@ from shmem.check.report import Report
 from shmem.delivery.profiles import varied
 
 from . import race_edges as race_edges
+from . import race_no_edges as race_no_edges
 from . import race_queue_pairs as race_queue_pairs
 from .race_programs import CASES, Case, Lines, text_of
 

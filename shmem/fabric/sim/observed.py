@@ -13,10 +13,8 @@ from typing import TYPE_CHECKING
 
 from ...delivery.requests import Act, Event, Key, Place, Request
 from ...delivery.requests import Kind as Made
-from ...enums import CTX
 from ...memory import caller
 from ...records import Kind as Word
-from ...runtime import here
 from ..events import (
     NO_CONTEXT,
     Access,
@@ -35,7 +33,8 @@ from ..events import (
     Waited,
 )
 from ..events import Event as Told
-from .pending import Pending
+from .handles import context, is_lock
+from .pending import Private
 from .requested import Requested
 
 if TYPE_CHECKING:
@@ -58,7 +57,7 @@ class Observed:
         self._inside: set[Task] = set()  # tasks in a collective call
         self.ids: dict[Key, tuple[Hashable, ...]] = {}  # the operations that were told of a request
         self._released: set[Hashable] = set()
-        self._pending = [Pending() for _ in range(job.program.n)]  # by PE
+        self.private = Private(self, job.program.n)
         self.machine = job.machine
         self.pairs = Requested(self)
 
@@ -85,12 +84,7 @@ class Observed:
         """Whether the program did not do this: it belongs to a collective call, or to the words of a lock."""
         if self._job.running is None or self.task in self._inside:
             return True
-        return place is not None and self._is_lock(place)
-
-    @staticmethod
-    def _is_lock(place: Place) -> bool:
-        pe = here().current
-        return pe is not None and place.lo & ~7 in pe.locks
+        return place is not None and is_lock(place)
 
     def lock(self, offset: int, held: bool) -> None:
         """The running task has a lock, or is about to let it go."""
@@ -111,7 +105,7 @@ class Observed:
     def access(self, kind: Kind, place: Place, what: str = "") -> None:
         """The running task reads or writes memory."""
         own = place.space == self._own
-        if place.lo < place.hi and (not self._hidden(place) or (own and not self._is_lock(place) and self._inner)):
+        if place.lo < place.hi and (not self._hidden(place) or (own and not is_lock(place) and self._inner)):
             self.events.append(Access(self.task, caller(), kind, Span(*place), what))
 
     def in_place(self, ends: Iterable[tuple[int, int, bool]]) -> None:
@@ -135,21 +129,13 @@ class Observed:
                 kind = _LOOKS.get(what, Kind.LOAD)
                 self.access(kind, Place(space, place.lo, place.hi), "" if kind is Kind.LOAD else kind.value)
 
-    def private(self, kind: Kind, address: int, nbytes: int) -> None:
-        """A call reads or writes private memory of the program."""
-        if nbytes and not self._hidden():
-            self.events.append(Access(self.task, caller(), kind, self._private(address, nbytes)))
-
-    def _private(self, address: int, nbytes: int) -> Span:
-        return Span(("private", self._own), address, address + nbytes)
-
     # ---- operations ----
 
     def posted(
         self, request: Request, q: int, name: str, source: tuple[int, int] | None, result: tuple[int, int] | None
     ) -> None:
         """A request is posted. source, result: address and bytes of what it reads or writes late."""
-        if self._inner and result is not None and (place := self._place(*result)) is not None:
+        if self._inner and result is not None and (place := self.place(*result)) is not None:
             self.access(Kind.STORE, place)
         if self._hidden(request.at):
             return
@@ -165,13 +151,13 @@ class Observed:
         made = Operation(
             self.task, caller(), request.key, kind, name, q, request.target, Span(*request.at),
             self.span(source), self.span(result), late, request.keep, self._type() if update else "",
-            self._domain(q), whole if update else None, None if update and whole else group,
+            context(q)[0], whole if update else None, None if update and whole else group,
             after=self.pairs.before(request),
         )  # fmt: skip
         how = "" if request.word_update is None else f"signal {request.word_update.op}"
         self.tell(made, request, made._replace(what=how, type=Word.U64.name, carries=group))
-        if source is not None and self._place(*source) is None:
-            self._pending[request.pe].source(q, request.target, *source)
+        if source is not None:
+            self.private.late(q, request.target, source)
 
     def tell(self, made: Operation, request: Request, word: Operation) -> None:
         """A request is posted, with the word that may follow its data."""
@@ -185,31 +171,19 @@ class Observed:
             self.ids[request.key] += (name,)
         self.pairs.note(request)
 
-    def _place(self, address: int, nbytes: int) -> Place | None:
+    def place(self, address: int, nbytes: int) -> Place | None:
+        """The symmetric memory at an address, None for private memory."""
         return self._job.heaps[self._own].find(address, nbytes)  # type: ignore[index, no-any-return]
 
     def span(self, memory: tuple[int, int] | None) -> Span | None:
         """Where memory of the running task's PE (address, bytes) is, None for none."""
         if memory is None or not memory[1]:
             return None
-        place = self._place(*memory)
-        return self._private(*memory) if place is None else Span(*place)
+        place = self.place(*memory)
+        return self.private.span(*memory) if place is None else Span(*place)
 
     def _type(self) -> str:
         return Word(self.word - 1).name if self.word else ""
-
-    @staticmethod
-    def _context(q: int) -> tuple[str, bool]:
-        """The atomicity domain of a context, and whether fences on it cover own stores."""
-        pe = here().current
-        for made in pe.contexts if pe is not None and q else ():
-            if made.q == q:
-                domain = "TEAM_SHARED" if made.team._made.shared else "TEAM_WORLD"
-                return domain, CTX.NOSTORE not in made.options
-        return "TEAM_WORLD", True
-
-    def _domain(self, q: int) -> str:
-        return self._context(q)[0]
 
     def landed(self, event: Event) -> None:
         """A delivery has happened."""
@@ -248,7 +222,7 @@ class Observed:
         """A fence."""
         if not self._hidden() and self.task not in self._joined:
             reached = NO_CONTEXT if self._job.program.profile.engine_scoped else q
-            self.events.append(Fence(self.task, reached, self._context(q)[1]))
+            self.events.append(Fence(self.task, reached, context(q)[1]))
 
     def quiet(self, q: int, level: int, pes: Iterable[int] | None) -> None:
         """A completion."""
@@ -256,8 +230,8 @@ class Observed:
             return
         for target in [None] if pes is None else pes:
             self.events.append(Quiet(self.task, q, target, Level(level)))
-            if level != Level.RESULT and self._own is not None:
-                self._pending[self._own].read(q, target)
+            if level != Level.RESULT:
+                self.private.read(q, target)
 
     def gave(self, token: object) -> None:
         """The running task has made something possible."""
@@ -280,39 +254,12 @@ class Observed:
         return self._hidden()
 
     @property
+    def runs(self) -> bool:
+        """Whether a task does."""
+        return self._job.running is not None
+
+    @property
     def own(self) -> int:
         """The PE of the running task."""
         assert self._own is not None
         return self._own
-
-    def loaded(self, pieces: Iterable[tuple[int, int]]) -> None:
-        """A call has read memory of the program: the private part of it is told here."""
-        for each in pieces:
-            if self._place(*each) is None:
-                self.private(Kind.LOAD, *each)
-
-    def reads_late(self, ctx: int, target: int, memory: tuple[int, int], name: Hashable) -> None:
-        """An operation has memory of the program until it is over."""
-        if self._place(*memory) is None:
-            self._pending[self.own].source(ctx, target, *memory, name)
-
-    def read(self, name: Hashable) -> None:
-        """It has it no more."""
-        self._pending[self.own].over(name)
-
-    # ---- private memory ----
-
-    def follow(self) -> None:
-        """Compares the private memory of pending operations of the running task's PE."""
-        if self._own is not None:
-            for address, nbytes in self._pending[self._own].changes():
-                self._changed(address, nbytes)
-
-    def touched(self, key: Key, address: int, now: bytes, expected: bytes) -> None:
-        """What a result is to be written to: the program must not, before it is complete."""
-        if self._own is not None and (found := self._pending[self._own].touched(key, address, now, expected)):
-            self._changed(*found)
-
-    def _changed(self, address: int, nbytes: int) -> None:
-        what = "store before this line"
-        self.events.append(Access(self.task, caller(), Kind.STORE, self._private(address, nbytes), what))

@@ -48,7 +48,7 @@ class Requested:
             return
         spans = [found for piece in wqe.pieces if (found := observed.span(piece)) is not None]
         if wqe.data is not None:
-            observed.loaded(wqe.pieces)
+            observed.private.loaded(wqe.pieces)
             spans = []
         reads = request.kind in (Kind.WRITE, Kind.SEND)
         first, rest = (spans[0], tuple(spans[1:])) if spans else (None, ())
@@ -64,7 +64,7 @@ class Requested:
         observed.tell(made, request, word)
         self._open.setdefault(request.queue, []).append(request)
         for piece in wqe.pieces if spans and reads else ():
-            observed.reads_late(number, request.target, piece, request.key)
+            observed.private.late(number, request.target, piece, request.key)
 
     def _number(self, pair: Hashable) -> int:
         return self._numbers.setdefault(pair, NO_CONTEXT - 1 - len(self._numbers))
@@ -133,7 +133,7 @@ class Requested:
 
     def _end(self, request: Request, level: Level, *, told: bool = False, failed: bool = False) -> None:
         self._observed.events.append(Ended(self._observed.task, self._observed.ids[request.key], level, told, failed))
-        self._observed.read(request.key)
+        self._observed.private.over(request.key)
         if level is Level.VISIBLE:
             self._open[request.queue].remove(request)
 
@@ -161,7 +161,7 @@ class Requested:
             observed.task, caller(), name, Told.GET, "receive", ctx, me, Span(me, 0, 0), None, span, True,
         ))  # fmt: skip
         self._receives.setdefault(pair, []).append(number)
-        observed.reads_late(ctx, me, piece, name)
+        observed.private.late(ctx, me, piece, name)
 
     def received(self, pair: Hashable, entry: Completion) -> None:
         """The completion of a receive was taken."""
@@ -182,4 +182,4 @@ class Requested:
         for number in [each for each in numbers if each in waiting]:
             waiting.remove(number)
             self._observed.events.append(Ended(self._observed.task, ((pair, number),), Level.VISIBLE, True))
-            self._observed.read((pair, number))
+            self._observed.private.over((pair, number))
