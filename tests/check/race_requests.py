@@ -47,6 +47,8 @@ MORE: dict[str, Callable[[State, nic.QueuePair, int], Any]] = {
     "imm_from": _from(nic.WRITE_IMM, imm=1), "store": _store, "await": _await, "get": _get,
     "set": lambda state, qp, y: shmem.atomic_set(state.words[y : y + 1], 1, qp.pe),
     "fetch_add": lambda state, qp, y: shmem.atomic_fetch_add(state.words[y : y + 1], 1, qp.pe),
+    "look": lambda state, qp, y: shmem.test(state.words[y : y + 1], ">=", 1),
+    "fetch_own": lambda state, qp, y: shmem.atomic_fetch(state.words[y : y + 1], shmem.my_pe()),
     "pe_quiet": lambda state, qp, y: shmem.pe_quiet([qp.pe]),
     "one": lambda state, qp, y: state.saw(state.cqs[0].wait(1)),
 }  # fmt: skip
@@ -55,9 +57,22 @@ NAMES = [*MORE, *sorted(set(DO) - {"close", "also_close", "close_pair", "ring", 
 
 def longer(rng: random.Random) -> Drawn:
     """Some operations of each PE."""
-    names = rng.sample(NAMES, rng.choice([6, 10, 16])) + ["one"]
+    names = rng.sample(NAMES, rng.choice([6, 10, 16])) + rng.choice([["one"], ["one", "send_from", "to"]])
 
     def ops() -> tuple[Op, ...]:
         return tuple((rng.choice(names), rng.randrange(2), rng.randrange(2)) for _ in range(rng.randint(3, 7)))
 
     return Drawn((ops(), ops()), 64, 7, rng.random() < 0.3, rng.choice([1, 2]), 64, rng.choice([0, 1, 2]))
+
+
+def told(rng: random.Random) -> Drawn:
+    """PE 0 sends a word and tells of it, PE 1 looks whether it was told: what races depends on what it finds."""
+    data = rng.choice(["write", "write", "unsignaled", "faa", "relax", "from"]), 0, 0
+    flag = rng.choice(["write", "set", "faa", "strong", "imm", "fetch_add"]), rng.randrange(2), 1
+    between = [(rng.choice(["poll", "fence", "quiet", "shmem_quiet", "one"]), 0, 0)] if rng.random() < 0.8 else []
+    notify = [("notify", 0, 0)]
+    sent = rng.choice([[data, *between, flag], [data, *between, flag], notify, [flag, *between, data]])
+    if rng.random() < 0.4:
+        sent += [("poll", 0, 0), ("store", 0, 1)]
+    look, then = rng.choice(["look", "look", "poll_recv", "fetch_own"]), rng.choice(["load", "store"])
+    return Drawn((tuple(sent), ((look, 0, 1), (then, 0, 0))), 64, 7, False, 2, 64, 1)
