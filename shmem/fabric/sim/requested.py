@@ -63,7 +63,8 @@ class Requested:
         word = made._replace(what="notify word", type="64", carries=request.key)
         observed.tell(made, request, word)
         self._open.setdefault(request.queue, []).append(request)
-        for piece in wqe.pieces if spans and reads else ():
+        registered = request.bad != "loc_access"  # else nobody keeps the memory
+        for piece in wqe.pieces if spans and reads and registered else ():
             observed.private.late(number, request.target, piece, request.key)
 
     def _number(self, pair: Hashable) -> int:
