@@ -17,7 +17,7 @@ from .ordering import check_context
 from .records import NBI, Amo, Kind, Op, record
 from .rma import gathered, reach, submit_put
 from .runtime import PE, current
-from .views import Array, address_of, blocks, check_array, check_target, count, scalar_bits, symmetric, word_at
+from .views import Array, Place, address_of, blocks, check_array, check_target, count, scalar_bits, symmetric, word_at
 from .waiting import wait_word
 
 
@@ -54,8 +54,7 @@ def _put_signal(
     blocks(what, n, "source", here.me)
     word = _signal_offset(here, signal)
     bits = scalar_bits(value, signal.dtype, here.me)
-    low, high = sorted((at.offset, at.offset + (at.count - 1) * at.stride))
-    if n and low < word + 8 and word < high + at.block:
+    if n and _meets(at, word):
         raise ArgumentError("the signal word lies inside the target", pe=here.me)
     if at.count == 1:
         packed = gathered(what, n)
@@ -70,9 +69,25 @@ def _put_signal(
     packed = gathered(what, n)
     if there == here.me and np.may_share_memory(packed, to):
         packed = packed.copy()
-    submit_put(here, q, at, packed, there)
-    here.fabric.fence(q)
-    _update(here, q, word, bits, there, how)
+    joined = here.fabric.caps.joined or _nobody
+    joined(True)
+    try:
+        submit_put(here, q, at, packed, there)
+        here.fabric.fence(q)
+        _update(here, q, word, bits, there, how)
+    finally:
+        joined(False)
+
+
+def _meets(at: Place, word: int) -> bool:
+    """Whether a signal word shares bytes with the blocks of a place."""
+    low, step = min(at.offset, at.offset + (at.count - 1) * at.stride), abs(at.stride) or 1
+    last = min((word + 7 - low) // step, at.count - 1)  # the last block that begins before the end of the word
+    return last >= 0 and low + last * step + at.block > word
+
+
+def _nobody(begins: bool) -> None:
+    """Nobody asks which records are one put with signal."""
 
 
 def _update(here: PE, q: int, word: int, bits: int, there: int, how: SIGNAL) -> None:

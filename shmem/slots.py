@@ -25,6 +25,12 @@ class Membership:
     pes: tuple[int, ...] = ()  # numbers of the job, in the order of the team; unused for WORLD and SHARED
     num_contexts: int = 0
     serial: int = 0  # different for each team of a process
+    split_shared: bool = False  # made by splits of TEAM_SHARED
+
+    @property
+    def shared(self) -> bool:
+        """Whether its atomics are of the domain of TEAM_SHARED; else of that of TEAM_WORLD."""
+        return self.split_shared or self.slot == SHARED
 
 
 class Slots:

@@ -125,7 +125,7 @@ def _split(
         arrive(pe, members, call, timeout)
         if problem is not None:
             raise problem
-        taken = _take(pe, members, lists, sizes, turn, call, timeout)
+        taken = _take(pe, members, lists, sizes, turn, call, timeout, resolve(parent)._made.shared)
         if taken is not None:
             made = [Team._of(team) for team in taken] or [TEAM_INVALID for _ in configs]
             log.debug("%s: %s", call, ", ".join(map(repr, made)))
@@ -134,13 +134,14 @@ def _split(
 
 
 def _take(
-    pe: PE, parent: Members, lists: Lists, sizes: list[int], turn: int, call: str, timeout: float | None
-) -> list[Membership] | None:
+    pe: PE, parent: Members, lists: Lists, sizes: list[int], turn: int, call: str, timeout: float | None,
+    shared: bool,
+) -> list[Membership] | None:  # fmt: skip
     """The new teams of this PE, their slots taken; None if somebody could not keep the slot that was chosen."""
     free = {other: pe.fabric.shown(other, parent.slot) for other in parent.pes}
     slots = choose(lists, free, turn * parent.slot)
     own = [(slot, pes) for slot, pes in zip(slots or [], lists, strict=False) if pe.me in pes]
-    mine = [Membership(*one, size, next(_serial)) for one, size in zip(own, sizes, strict=False)]
+    mine = [Membership(*one, size, next(_serial), shared) for one, size in zip(own, sizes, strict=False)]
     kept = pe.slots.take(mine)
     try:
         for team in mine if kept else ():

@@ -144,7 +144,7 @@ def _spelled(profile: Profile) -> list[tuple[str, object]]:
 
 
 _OFF = ("stripes", "stripe_bytes")
-QUEUE_PAIRS = "what goes through queue pairs (shmem.nic) is not judged for races"
+LINES = "lines ask more than OpenSHMEM promises: they were judged by what the profile {} places at once"
 
 
 class _Exploration:
@@ -166,8 +166,8 @@ class _Exploration:
         self.report = Report(name, program.n, program.profile.name, strategy, seed, program.races)
         self.unspun: set[str] = set()
         self.kinds: set[tuple[object, ...]] = set()
-        self.unjudged: set[str] = set()
         self.races = Races()
+        self.asks_more = False
         self.last = 0  # execution that is looked at, once there was a race
         self.found: list[tuple[Race, Failure]] = []
 
@@ -179,13 +179,14 @@ class _Exploration:
         report, start = self.report, time.monotonic()
         found = STRATEGIES[self.strategy](lambda: Job(self.program), self.bounds, self.seed, self._ended)
         report.executions, report.states, report.cut = found.executions, found.states, found.cut
-        report.complete, report.chance = found.complete and not (self.unspun or self.unjudged), found.chance
+        report.complete, report.chance = found.complete and not self.unspun, found.chance
         report.delays = found.delays
         if found.cut:
             report.notes.append(f"{found.cut} executions were cut off after {self.bounds.moves} moves")
         for line in sorted(self.unspun):
             report.notes.append(f"{line}: a loop looks without shmem.spin(), and was not followed for ever")
-        report.notes += sorted(self.unjudged)
+        if self.asks_more:
+            report.notes.append(LINES.format(report.profile))
         for race, failure in self.found:
             failure.text = f"{race}; {self.races.how_often(race)}"
         for failure in report.failures:
@@ -218,7 +219,7 @@ class _Exploration:
         """Counts the races of an execution; whether there were enough executions."""
         if job.observed is None:
             return False
-        self.unjudged |= {QUEUE_PAIRS} if job.observed.queue_pairs else set()
+        self.asks_more = self.asks_more or job.observed.asks_more
         if new := self.races.add(job):
             choices = choices_of(self.program, moves, job)
             token = tokens.encode(self.program.identity, choices)
@@ -247,6 +248,8 @@ def replay(
         job, _ = follow(made, choices)
         end, pairs = job.end(), races_of(job)
         job.close()
+        if job.observed is not None and job.observed.asks_more:
+            report.notes.append(LINES.format(report.profile))
         for race in pairs:
             failure = Failure("race", race.second.task, str(race), token, choices)
             with silenced():

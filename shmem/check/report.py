@@ -58,7 +58,7 @@ class Report:
     delays: int | None = None  # of `delay`: all in which at most so many moves were passed over were looked at
     outcomes: Counter[Any] = field(default_factory=Counter)
     failures: list[Failure] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)  # why it is not complete, beyond the bounds
+    notes: list[str] = field(default_factory=list)  # why it is not complete, beyond the bounds; what it asks for
 
     @property
     def ok(self) -> bool:

@@ -67,7 +67,11 @@ class Call:
         keep = (self.target, self.source, *private, *scripts[0].keep, *scripts[1].keep)
         records = scripts[0].records(), scripts[1].records()
         spare = sum(array.nbytes for array in private)
-        return Plan(self.text, self.members, records, keep, after, spare, self.given)
+        return Plan(self.text, self.members, records, keep, after, spare, self.given, scripts[0].in_place)
+
+    def ends(self, reads: int, writes: int) -> list[tuple[int, int, bool]]:
+        """What is done to so many bytes of source and of target, as `Script.read_in_place` takes it."""
+        return [(self.what.offset, reads, False), (self.to.offset, writes, True)]
 
 
 Plans = Callable[[PE, Members], Plan]

@@ -54,7 +54,8 @@ def _root(root: object, members: Members, me: int) -> int:
 def _broadcast(script: Script, call: Call, root: int) -> None:
     source, mine = call.members.pes[root], call.me == root and call.in_place
     if call.direct and call.nbytes > script.small:
-        script.read_in_place(call.nbytes)
+        reads, writes = call.nbytes * (call.me == root), call.nbytes * (not mine)
+        script.read_in_place(call.nbytes, *call.ends(reads, writes))
         script.meet()
         if not mine:
             script.fetch(source, call.what.offset, call.to, 0, call.nbytes)
@@ -95,7 +96,7 @@ def fcollect(
 def _fcollect(script: Script, call: Call) -> None:
     pes = call.members.pes
     if call.direct and call.nbytes > script.small:
-        script.read_in_place(call.n * call.nbytes)
+        script.read_in_place(call.n * call.nbytes, *call.ends(call.nbytes, call.n * call.nbytes))
         script.meet()
         for i in script.others():
             script.fetch(pes[i], call.what.offset, call.to, i * call.nbytes, call.nbytes)
@@ -163,7 +164,7 @@ def _every(array: object, step: object, name: str, me: int) -> Array:
 def _alltoall(script: Script, call: Call) -> None:
     pes, n = call.members.pes, call.n
     if call.direct and n * call.nbytes > script.small:
-        script.read_in_place(call.n * call.nbytes)
+        script.read_in_place(call.n * call.nbytes, *call.ends(call.n * call.nbytes, call.n * call.nbytes))
         script.meet()
         for i in script.others():
             script.fetch(pes[i], call.what.offset + call.me * call.nbytes, call.to, i * call.nbytes, call.nbytes)

@@ -40,6 +40,7 @@ class Plan:
     after: After | None = None
     private_bytes: int = 0  # that `after` or the records need besides the program's arrays
     given: str = ""  # the call with what may differ between PEs
+    in_place: tuple[tuple[int, int, bool], ...] = ()  # as in `Script.read_in_place`
 
     def resume(self, half: int, at: int, status: int) -> None:
         """Goes on where the C front stopped."""
@@ -100,6 +101,8 @@ def perform(pe: PE, plan: Plan, timeout: float | None) -> None:
             return
         if meet(pe, members, unfinished, plan.call, timeout) is Status.MISMATCH:
             raise_differing(pe, members, plan.call)
+    if plan.in_place and (tell := pe.fabric.caps.in_place) is not None:
+        tell(plan.in_place)
     _finish(pe, plan, pe.fabric.rounds(members) & 1, 0, timeout)
 
 

@@ -57,7 +57,7 @@ def _shared_out(script: Script, call: Call, element: Element, fold: Fold) -> Non
     per_line = max(1, 64 // item)
     first, last = (call.size * i // call.n // per_line * per_line for i in (call.me, call.me + 1))
     last = call.size if call.me == call.n - 1 else last
-    script.read_in_place(call.nbytes)
+    script.read_in_place(call.nbytes, *call.ends(call.nbytes, call.nbytes))
     script.meet()
     for at, nbytes in steps((last - first) * item, STEP // item * item):
         start = first * item + at

@@ -51,6 +51,7 @@ class Script:
         self.pe, self.members = pe, members
         self.me = members.pes.index(pe.me)
         self.keep: list[object] = []
+        self.in_place: tuple[tuple[int, int, bool], ...] = ()
         self._half = half
         self._streaming = 0
         self._check = fingerprint(call) if pe.settings.check_symmetry else 0
@@ -71,8 +72,12 @@ class Script:
         """Where in its heap each PE shows something until the next barrier but one."""
         return self.pe.heap.scratch(self.members.slot, self._half)[0]
 
-    def read_in_place(self, nbytes: int) -> None:
-        """From here on copies are between arrays, of so many bytes in all: past the cache where they would fill it."""
+    def read_in_place(self, nbytes: int, *ends: tuple[int, int, bool]) -> None:
+        """From here on copies are between arrays, of so many bytes in all: past the cache where they would fill it.
+
+        ends: what is done to own arrays, also by others: offset, bytes, whether they are written.
+        """
+        self.in_place = ends
         self._streaming = STREAMING if nbytes >= self.pe.fabric.bulk_bytes else 0
 
     def others(self) -> list[int]:

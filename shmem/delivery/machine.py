@@ -96,7 +96,7 @@ class Machine:
     def forwards(self, request: Request) -> bool:
         """Whether its PE already sees what a request has yet to place."""
         mine = request.kind is Kind.STORE or (self.profile.program_order and request.kind is Kind.WRITE)
-        return mine and request.read and not request.reached(Stage.PLACED)
+        return mine and request.read and not request.bad and not request.reached(Stage.PLACED)
 
     def queue_pair(self, name: Hashable, cq: Hashable, depth: int) -> QueueState:
         """The queue pair of a name, a new one if there is none; depth: of that, in blocks."""

@@ -53,9 +53,24 @@ class Level(IntEnum):
     VISIBLE = 2  # all of it, for everybody
 
 
+NO_CONTEXT = -1  # a fence of it orders own stores only; below are queue pairs
+ADAPTER = "adapter"  # the domain of the atomics of queue pairs
+
+
+class After(NamedTuple):
+    """What the network promises of two operations of one PE: the later one comes to a part of its own ("source": it
+    reads that; "at": it takes effect; "result": it leaves that) after an earlier one has had its effect. answered: the
+    results of that one are in place then, too."""
+
+    id: Hashable
+    part: str
+    answered: bool = False
+
+
 class Operation(NamedTuple):
-    """A transfer or atomic is posted. `late`: its source and result are the operation's until it is complete; else its
-    source was read at once. `answered`: the program goes on when it is over."""
+    """A transfer or atomic is posted, on a context or (`ctx` below NO_CONTEXT) on a queue pair. `late`: its source and
+    result are the operation's until it is complete; else its source was read at once. `answered`: the program goes on
+    when it is over."""
 
     task: Task
     where: str
@@ -73,6 +88,9 @@ class Operation(NamedTuple):
     domain: str = ""
     carries: Hashable = None  # of a signal: the operation (or those of that group) whose arrival it tells
     group: Hashable = None
+    rest: tuple[Span, ...] = ()  # of source or result, where that lies in several places
+    after: tuple[After, ...] = ()
+    stores: bool = False  # the own stores before it are seen before its effect
 
 
 class Access(NamedTuple):
@@ -135,6 +153,33 @@ class Quiet(NamedTuple):
     level: Level
 
 
+class Rung(NamedTuple):
+    """A doorbell for operations on queue pairs."""
+
+    task: Task
+    ids: tuple[Hashable, ...]
+
+
+class Ended(NamedTuple):
+    """Single operations are complete at a level: SOURCE, or VISIBLE. told: a completion says so, which whoever posted
+    them comes before; else the task has waited for what it knows to be posted. failed: they have had no effect."""
+
+    task: Task
+    ids: tuple[Hashable, ...]
+    level: Level
+    told: bool = False
+    failed: bool = False
+
+
+class Received(NamedTuple):
+    """The completion of a receive was taken: the effects of the operation that took it, and of those that it covers,
+    are there."""
+
+    task: Task
+    id: Hashable
+    covers: tuple[Hashable, ...] = ()
+
+
 class Release(NamedTuple):
     """What the task did comes before whoever acquires the token. `meeting`: it arrives at a barrier, which all see its
     own stores behind; a fence right before it is part of that, and orders nothing else."""
@@ -151,7 +196,10 @@ class Acquire(NamedTuple):
     tokens: tuple[Hashable, ...]
 
 
-Event = Operation | Access | Landed | Answered | Waited | LinesTaken | Fence | Quiet | Release | Acquire
+Event = (
+    Operation | Access | Landed | Answered | Waited | LinesTaken | Fence | Quiet | Rung | Ended | Received | Release
+    | Acquire
+)  # fmt: skip
 
 
 def pe_of(task: Task) -> int:

@@ -60,6 +60,9 @@ class Caps:
     peer_stores: Callable[[int], bool]  # whether loads and stores of this process reach the heap of that PE
     tags: bool = False  # it knows which call wrote a byte (`shmem.check.accept`)
     locks: Callable[[int, bool], None] | None = None  # is told that a lock is held, or about to be let go
+    # is told (offset, bytes, whether they are written) of what a collective call does to the own arrays in place
+    in_place: Callable[[Sequence[tuple[int, int, bool]]], None] | None = None
+    joined: Callable[[bool], None] | None = None  # is told that a put with signal in several records begins, or is over
 
 
 @dataclass(frozen=True)

@@ -88,6 +88,14 @@ class Closure:
                 self._edge(("step", last[task]), ("step", i))
             last[task] = i
 
+    def _looks(self, i: int) -> Node:
+        """Where a wait begins: it looks before it has seen what ends it."""
+        before = [k for k in self.mine if k < i and self.events[k].task == self.events[i].task]  # type: ignore[union-attr]
+        for k in before[-1:]:
+            self._edge(("step", k), ("looks", i))
+        self._edge(("looks", i), ("step", i))
+        return "looks", i
+
     def _event(self, i: int, event: Any) -> None:
         step = ("step", i)
         if isinstance(event, Access):
@@ -98,7 +106,7 @@ class Closure:
         elif isinstance(event, Operation):
             self._operation(i, event)
         elif isinstance(event, Waited):
-            self._touch(i, "at", step, (step,), (step,), event, event.kind, event.at)
+            self._touch(i, "at", self._looks(i), (step,), (step,), event, event.kind, event.at)
             self._saw(i, event.at, i)
         elif isinstance(event, Answered) and self.lenient:
             at = next(k for k, e in enumerate(self.events) if isinstance(e, Landed) and e.id == event.id)
@@ -123,13 +131,23 @@ class Closure:
             if span is not None:
                 self._edge(step, node)
                 over = (node, ("out", i)) if name == "source" and self.lenient else (node,)
-                over = over if event.late else (step,)
-                self._touch(i, name, step, over, over, event, kind, span)
+                over = self.ends(i, over) if event.late else (step,)
+                for each in (span, *event.rest):
+                    self._touch(i, name, self.starts(i, name), over, over, event, kind, each)
         if event.at.lo < event.at.hi:
-            self._touch(i, "at", begins, (ends,), (ends,), event, event.kind, event.at)
+            over = self.ends(i, (ends,))
+            self._touch(i, "at", begins, over, over, event, event.kind, event.at)
         for k, other in enumerate(self.events[:i]):
             if event.carries is not None and isinstance(other, Operation) and other.group == event.carries:
                 self._edge(("out", k), begins)
+
+    def starts(self, i: int, part: str) -> Node:
+        """The node at which a part of an operation, "source" or "result", begins."""
+        return "step", i
+
+    def ends(self, i: int, over: tuple[Node, ...]) -> tuple[Node, ...]:
+        """The nodes of which one tells that a part of an operation is over."""
+        return over
 
     def _touch(self, i: int, part: str, begins: Node, over: Any, own: Any, event: Any, kind: Kind, at: Span) -> None:
         more = getattr(event, "id", None), getattr(event, "type", ""), getattr(event, "domain", "")
@@ -162,11 +180,12 @@ class Closure:
         operations = [i for i in self.mine if isinstance(self.events[i], Operation)]
         for i in self.mine:
             event: Any = self.events[i]
-            if not isinstance(event, (Fence, Quiet, Operation)) and not getattr(event, "meeting", False):
-                continue
             known = self.before(("step", i)) | {("step", i)}
             same = [k for k in self.mine if k <= i and ("step", k) in known]
             same = [k for k in same if pe(self.events[k].task) == pe(event.task)]  # type: ignore[union-attr]
+            self._more(i, event, known, same)
+            if not isinstance(event, (Fence, Quiet, Operation)) and not getattr(event, "meeting", False):
+                continue
             shows = isinstance(event, Release) or (isinstance(event, Fence) and event.stores)
             if shows or (isinstance(event, Quiet) and event.target is None and event.level is Level.VISIBLE):
                 for k in same:
@@ -188,6 +207,9 @@ class Closure:
                         for f in between
                     ):
                         self._edge(("out", k), ("in", i))
+
+    def _more(self, i: int, event: Any, known: set[Node], same: list[int]) -> None:
+        """What else an event adds."""
 
     def before(self, node: Node) -> set[Node]:
         """All nodes from which there is a way to this one."""
@@ -215,6 +237,16 @@ class Closure:
                     found.add(((first.event, first.part), (second.event, second.part)))
         return found
 
+    def exclusive(self, one: Touch, other: Touch) -> bool:
+        """Whether two atomics are of types or domains that do not exclude each other."""
+        if one.type and other.type and one.type != other.type and one.type[-2:] != other.type[-2:]:
+            return True
+        named = [each.type for each in (one, other)]
+        if all(named) and named[0] != named[1] and not any(each.isdigit() for each in named):
+            return True
+        domains = {one.domain, other.domain} - {""}
+        return len(domains) == 2 and (domains != {"adapter", "TEAM_WORLD"} or not self.lenient)
+
     def conflict(self, one: Touch, other: Touch) -> bool:
         """Whether two accesses may not go unordered."""
         private = not isinstance(one.at.space, int)
@@ -224,8 +256,7 @@ class Closure:
             return False
         kinds = {one.kind, other.kind}
         if kinds <= ATOMIC:
-            differ = (one.type and other.type and one.type != other.type) or one.domain != other.domain
-            return Kind.WAIT not in kinds and Kind.UPDATE in kinds and bool(differ and one.domain and other.domain)
+            return Kind.WAIT not in kinds and Kind.UPDATE in kinds and self.exclusive(one, other)
         if kinds == {Kind.WAIT, Kind.PUT}:
             return not self.lenient
         if kinds & WRITES:

@@ -6,7 +6,7 @@ What PEs do before their first operation is done in one order, so that the slow 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -163,8 +163,8 @@ DO: dict[str, Callable[[State, nic.QueuePair, int], Any]] = {
 }  # fmt: skip
 
 
-def program(made: Drawn) -> Any:
-    """What a PE runs. What it has seen is its outcome."""
+def program(made: Drawn, more: Mapping[str, Callable[[State, nic.QueuePair, int], Any]] | None = None) -> Any:
+    """What a PE runs; more: other operations. What it has seen is its outcome."""
     me = shmem.my_pe()
     words = shmem.zeros(2, np.uint64)
     segments = [nic.register(words[i : i + 1]) for i in range(2)]
@@ -181,7 +181,7 @@ def program(made: Drawn) -> Any:
     job: Any = runtime.current().world
     job.job.begin(me)
     for what, x, y in made.ops[me]:
-        state.do(DO[what], pairs[x % made.pairs], y)
+        state.do({**DO, **(more or {})}[what], pairs[x % made.pairs], y)
     return state.seen, [each.tolist() for each in state.buffers]
 
 

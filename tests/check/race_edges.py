@@ -1,4 +1,4 @@
-"""Race programs, second part: what orders two PEs, what does not, and where that is disputed. See `race_programs`."""
+"""Race programs, second part: one PE to one word, and what orders two PEs. See `race_programs`."""
 
 from __future__ import annotations
 
@@ -53,6 +53,15 @@ case(MIXED, "a signal and an atomic of another type",
 case(MIXED, "domains of TEAM_WORLD and TEAM_SHARED",
      "0: *atomic_add(x, 1, 2) / 1: *atomic_add(x, 1, 2, ctx=shared)",
      "0: atomic_add(x, 1, 2) / 1: atomic_add(x, 1, 2, ctx=c)", "different domains")  # fmt: skip
+case(MIXED, "a team split from TEAM_SHARED is of its domain",
+     "0: *atomic_add(x, 1, 2) / 1: *atomic_add(x, 1, 2, ctx=part)",
+     "0: atomic_add(x, 1, 2, ctx=shared) / 1: atomic_add(x, 1, 2, ctx=part)", "different domains")  # fmt: skip
+case(MIXED, "a team split from that, too",
+     "0: *atomic_add(x, 1, 2, ctx=some) / 1: *atomic_add(x, 1, 2, ctx=row)",
+     "0: atomic_add(x, 1, 2, ctx=part) / 1: atomic_add(x, 1, 2, ctx=row)", "different domains")  # fmt: skip
+case(MIXED, "a team split from TEAM_WORLD is of its domain",
+     "0: *atomic_add(x, 1, 2, ctx=shared) / 1: *atomic_add(x, 1, 2, ctx=some)",
+     "0: atomic_add(x, 1, 2) / 1: atomic_add(x, 1, 2, ctx=some)", "different domains")  # fmt: skip
 
 # ---- edges ----
 
@@ -98,6 +107,18 @@ case(EDGE, "a signal covers nothing that came before, but for a fence",
      "1: signal_wait_until(s, '==', 1); *int(y[0])",
      "0: put(y, b, 1); fence(); put_signal(x, b, 1, s, 1, SET) / "
      "1: signal_wait_until(s, '==', 1); int(y[0])", "no fence or quiet between")  # fmt: skip
+case(EDGE, "a strided put_signal covers nothing that came before, either",
+     "0: *put(x, b, 1); put_signal(v[::2], b4[:2], 1, s, 1, SET) / 1: signal_wait_until(s, '==', 1); *int(x[0])",
+     "0: put_signal(v[::2], b4[:2], 1, s, 1, SET) / 1: signal_wait_until(s, '==', 1); int(v[0]); int(v[2])",
+     "no fence or quiet between")  # fmt: skip
+case(EDGE, "nor what lies between its elements",
+     "0: put_signal(v[::2], b4[:2], 1, s, 1, SET) / 1: signal_wait_until(s, '==', 1) / 2: *put(v[1:3], b4[:2], 1)"
+     .replace("put_signal", "*put_signal", 1),
+     "0: put_signal(v[::2], b4[:2], 1, s, 1, SET) / 1: v[1] = 2; signal_wait_until(s, '==', 1); int(v[2])"
+     " / 2: put(v[3:4], b, 1)", "no synchronization between PE 0 and PE 2")  # fmt: skip
+case(EDGE, "its word may lie there", "0: *put_signal(v[::2], b4[:2], 1, v[1:2], 1, SET) / 1: *v[2] = 1",
+     "0: put_signal(v[::2], b4[:2], 1, v[1:2], 1, SET) / 1: signal_wait_until(v[1:2], '==', 1); v[2] = 1",
+     "no synchronization")  # fmt: skip
 case(EDGE, "a count that is complete",
      "0,1: *put_signal(v[:1], b, 2, s, 1, ADD) / 2: signal_wait_until(s, '>=', 1)",
      "0: put_signal(v[:1], b, 2, s, 1, ADD) / 1: put_signal(v[1:2], b, 2, s, 1, ADD)"
@@ -152,93 +173,3 @@ case(EDGE, "a get, and a signal that lets the owner write",
 case(EDGE, "allocation begins and ends with a barrier", "0: *put(x, b, 1) / 1: *int(x[0])",
      {0: ["put(x, b, 1)", "t = zeros(1, np.uint64)"], 1: ["t = zeros(1, np.uint64)", "int(x[0])"]},
      "no synchronization")  # fmt: skip
-
-# ---- no edges ----
-
-NONE = "What orders nothing"
-case(NONE, "quiet alone", "0: *put(x, b, 1); quiet() / 1: *int(x[0])",
-     "0: put(x, b, 1); quiet(); sync_all() / 1: sync_all(); int(x[0])",
-     "no synchronization between PE 0 and PE 1")  # fmt: skip
-case(NONE, "polling a signal by plain loads", {
-    0: ["*put_signal(x, b, 1, s, 1, SET)"], 1: ["*while s[0] != 1:", "    spin()", "*int(x[0])"]},
-     {0: ["put_signal(x, b, 1, s, 1, SET)"],
-      1: ["while signal_fetch(s) != 1:", "    spin()", "int(x[0])"]}, "polled by plain loads")  # fmt: skip
-case(NONE, "a wait after the access",
-     "0: *put(x, b, 1); fence(); atomic_set(y, 1, 1) / 1: *int(x[0]); wait_until(y, '==', 1)",
-     "0: put(x, b, 1); fence(); atomic_set(y, 1, 1) / 1: wait_until(y, '==', 1); int(x[0])",
-     "comes after the access")  # fmt: skip
-case(NONE, "a flag that another value has replaced",
-     "0: *put(x, b, 2); fence(); atomic_set(y, 1, 2) / 1: atomic_set(y, 2, 2) / 2: wait_until(y, '!=', 0); *int(x[0])",
-     "0: put(x, b, 2); fence(); atomic_add(y, 1, 2) / 1: atomic_add(y, 2, 2) / 2: wait_until(y, '==', 3); int(x[0])",
-     "no synchronization between PE 0 and PE 2", always=False)  # fmt: skip
-case(NONE, "under udma_engine_scoped: quiet", "0: *put_nbi(x, b, 1); quiet(); sync_all() / 1: sync_all(); *int(x[0])",
-     "0: put_nbi(x, b, 1); pe_quiet(1); sync_all() / 1: sync_all(); int(x[0])", "no fence or quiet between",
-     profile="udma_engine_scoped")  # fmt: skip
-case(NONE, "under udma_engine_scoped: fence",
-     "0: *put_nbi(x, b, 1); fence(); atomic_set(y, 1, 1) / 1: wait_until(y, '==', 1); *int(x[0])",
-     "0: put_nbi(x, b, 1); pe_quiet(1); atomic_set(y, 1, 1) / 1: wait_until(y, '==', 1); int(x[0])",
-     "no fence or quiet between", profile="udma_engine_scoped")  # fmt: skip
-case(NONE, "a test_lock that fails", {
-    0: ["*put(x, b, 2)", "quiet()", "set_lock(l)", "clear_lock(l)"],
-    1: ["if test_lock(l):", "*    put(x, b, 2)", "else:", "    clear_lock(l)"]}, {
-    0: ["set_lock(l)", "put(x, b, 2)", "clear_lock(l)"],
-    1: ["if not test_lock(l):", "    put(x, b, 2)", "    clear_lock(l)"]}, "no synchronization between PE 0 and PE 1",
-     always=False)  # fmt: skip
-case(NONE, "sync_all completes nothing, its fence neither",
-     "0: *put(x, b, 1); sync_all(); atomic_set(y, 1, 1) / "
-     "1: sync_all(); wait_until(y, '==', 1); *int(x[0])",
-     "0: put(x, b, 1); fence(); sync_all(); atomic_set(y, 1, 1) / "
-     "1: sync_all(); wait_until(y, '==', 1); int(x[0])", "no fence or quiet between")  # fmt: skip
-case(NONE, "a worker's signal that does not come behind the other's quiet", {
-    0: ["def work(i):", "    if i == 0:", "*        put(x, b, 1)", "        quiet()", "    if i == 1:",
-        "        atomic_set(y, 1, 1)", "workers(2, work)"],
-    1: ["wait_until(y, '==', 1)", "*int(x[0])"]}, {
-    0: ["def work(i):", "    if i == 0:", "        put(x, b, 1)", "        quiet()",
-        "    worker_barrier()", "    if i == 1:", "        atomic_set(y, 1, 1)", "workers(2, work)"],
-    1: ["wait_until(y, '==', 1)", "int(x[0])"]}, "no synchronization between PE 0 worker 1 and PE 1",
-     profile="rc_strict")  # fmt: skip
-case(NONE, "a reduction",
-     "0: sum_reduce(z, x); *put(x, b, 1) / 1: *sum_reduce(z, x)",
-     "0: sum_reduce(z, x); barrier_all(); put(x, b, 1) / 1: sum_reduce(z, x); barrier_all()",
-     "no synchronization", profile="rc_strict")  # fmt: skip
-case(NONE, "an atomic that nobody waits for",
-     "0: *put(x, b, 1); fence(); atomic_add(y, 1, 1) / 1: atomic_add(y, 1, 1); *int(x[0])",
-     "0: put(x, b, 1); fence(); atomic_add(y, 1, 1) / 1: wait_until(y, '==', 1); int(x[0])",
-     "no synchronization")  # fmt: skip
-
-# ---- disputed ----
-
-DISPUTED = "Disputed: a race for strict only"
-_STRICT = ("strict",)
-case(DISPUTED, "a wait for a word that a put writes", "0: *p(y, 1, 1) / 1: *wait_until(y, '==', 1)",
-     "0: atomic_set(y, 1, 1) / 1: wait_until(y, '==', 1)", "no synchronization", modes=_STRICT)  # fmt: skip
-case(DISPUTED, "a source reused after the target's answer, without quiet",
-     "0: *put_signal_nbi(x, y, 1, s, 1, SET); wait_until(z, '==', 1); *y[0] = 2 / "
-     "1: signal_wait_until(s, '==', 1); atomic_set(z, 1, 0)",
-     "0: put_signal_nbi(x, y, 1, s, 1, SET); wait_until(z, '==', 1); quiet(); y[0] = 2 / "
-     "1: signal_wait_until(s, '==', 1); atomic_set(z, 1, 0)", "no quiet between", modes=_STRICT)  # fmt: skip
-case(DISPUTED, "a fetching atomic that sees what another did", {
-    0: ["*put(x, b, 1)", "quiet()", "atomic_add(y, 1, 1)"],
-    2: ["if atomic_fetch_add(y, 1, 1):", "*    get(a, x, 1)"]}, {
-    0: ["put(x, b, 1)", "quiet()", "atomic_add(y, 1, 2)"],
-    2: ["wait_until(y, '==', 1)", "get(a, x, 1)"]}, "no synchronization", modes=_STRICT, always=False)  # fmt: skip
-
-# ---- lines ----
-
-LINES = "Lines that carry a flag"
-_PUT = "put_lines(lines, np.array([5], np.uint32), 1, LL, 1)"
-_POLL = "poll_lines(lines, LL, 1, 1, np.uint32)"
-case(LINES, "an accepted line may be read", f"0: *{_PUT} / 1: *int(lines[0])", f"0: {_PUT} / 1: {_POLL}; int(lines[0])",
-     "no synchronization", profile="udma")  # fmt: skip
-case(LINES, "an accepted line says nothing of what came before",
-     f"0: *put(x, b, 1); fence(); {_PUT} / 1: {_POLL}; *int(x[0])",
-     f"0: put(x, b, 1); fence(); {_PUT}; atomic_set(y, 1, 1) / "
-     f"1: {_POLL}; wait_until(y, '==', 1); int(x[0])", "", profile="udma")  # fmt: skip
-case(LINES, "a line over a line is no race, a put over it is", f"0: *{_PUT}; *put(lines[:8], np.zeros(8, np.uint8), 1)",
-     f"0: {_PUT}; {_PUT}", "no fence or quiet between", profile="udma")  # fmt: skip
-case(LINES, "polling a line that a put writes", f"0: *put(lines[:8], np.ones(8, np.uint8), 1); *{_PUT} / 1: *{_POLL}",
-     f"0: {_PUT} / 1: {_POLL}", "", profile="tso")  # fmt: skip
-case(LINES, "a flag put beside data and plain polling",
-     {0: ["*put(v[:2], b4[:2], 1)"], 1: ["*while v[1] != 1:", "    spin()"]},
-     {0: ["put_signal(v[:1], b, 1, v[1:2], 1, SET)"],
-      1: ["signal_wait_until(v[1:2], '==', 1)", "int(v[0])"]}, "", profile="tso")  # fmt: skip

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from itertools import groupby
 from pathlib import Path
 
 from . import race_edges as race_edges
+from . import race_no_edges as race_no_edges
 from . import race_programs
+from . import race_queue_pairs as race_queue_pairs
 from .race_programs import CASES, Case, Lines
 
 PAGE = Path(__file__).parents[2] / "docs" / "races.md"
@@ -37,7 +38,8 @@ def row(case: Case) -> str:
     if not case.modes and case.racy:
         clean = program(case.racy).replace("*", "")
     how = ("" if case.always else "in some executions") if case.modes != ("strict",) else "strict only"
-    return f"| {case.rule} | {racy} | {clean} | {how} |"
+    named = case.profile in case.rule or not case.section.startswith("Queue pairs")
+    return f"| {case.rule}{'' if named else f' (`{case.profile}`)'} | {racy} | {clean} | {how} |"
 
 
 def matrix() -> list[str]:
@@ -57,7 +59,8 @@ def matrix() -> list[str]:
 def tables() -> str:
     """All that is written."""
     lines = [*matrix(), ""]
-    for section, cases in groupby(CASES, key=lambda case: case.section):
+    for section in dict.fromkeys(case.section for case in CASES):
+        cases = [case for case in CASES if case.section == section]
         lines += [f"### {section}", "", "| rule | race between `*` and `*` | no race | |", "|---|---|---|---|"]
         lines += [*map(row, cases), ""]
     return "\n".join(lines)

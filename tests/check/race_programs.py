@@ -21,8 +21,18 @@ BEFORE = {  # what a program uses, and how it is made before anything is shared
     "b": "b = np.ones(1, np.uint64)", "a": "a = np.zeros(1, np.uint64)", "b4": "b4 = np.ones(4, np.uint64)",
     "c": "c = shmem.ctx_create()", "d": "d = shmem.ctx_create()", "n": "n = shmem.ctx_create(shmem.CTX_NOSTORE)",
     "shared": "shared = shmem.team_create_ctx(shmem.TEAM_SHARED)",
+    "t": "t = shmem.zeros(600, np.uint64)", "u": "u = shmem.zeros(1200, np.uint64)",
+    "part": "part = shmem.team_create_ctx(shmem.team_split_strided(shmem.TEAM_SHARED, 0, 1, n))",
+    "some": "some = shmem.team_create_ctx(shmem.team_split_strided(shmem.TEAM_WORLD, 0, 1, n))",
+    "row": "row = shmem.team_split_2d(shmem.team_split_strided(shmem.TEAM_SHARED, 0, 1, n), n)[0].create_ctx()",
+    "cq": "cq = nic.CompletionQueue()", "qp": "qp = nic.QueuePair((me + 1) % n, cq, rnr_retry=7)",
+    "qp2": "qp2 = nic.QueuePair((me + 1) % n, cq, index=2, rnr_retry=7)",
+    "to2": "to2 = nic.QueuePair(2, cq, index=3)", "mine": "mine = np.ones(1, np.uint64); nic.register(mine, '')",
+    **{name.upper(): f"{name.upper()} = nic.import_segment(nic.register({name}), (me + 1) % n)" for name in "xyzsv"},
+    "X2": "X2 = nic.import_segment(nic.register(x), 2)",
     "pair": "pair = shmem.team_from_pes([0, 1])", "three": "three = shmem.team_from_pes([0, 1, 2])",
 }  # fmt: skip
+NEEDS = {"qp": "cq", "qp2": "cq", "to2": "cq", "X2": "x", **{name.upper(): name for name in "xyzsv"}}
 
 
 @dataclass(frozen=True)
@@ -40,6 +50,7 @@ class Case:
     pes: int = 0
     clean_in: tuple[str, ...] = ("lenient", "strict")
     profile: str = "openshmem"
+    unit: int = 8
 
     @property
     def name(self) -> str:
@@ -63,19 +74,20 @@ def parsed(text: str) -> Lines:
 def case(
     section: str, rule: str, racy: str | Lines | None, clean: str | Lines | None, why: str = "", *,
     modes: tuple[str, ...] = ("lenient", "strict"), always: bool = True, clean_in: tuple[str, ...] | None = None,
-    profile: str = "openshmem", pes: int = 2,
+    profile: str = "openshmem", pes: int = 2, unit: int = 8,
 ) -> None:  # fmt: skip
     """Adds a rule. modes, always: see `Case`. pes: at least so many."""
     made = [parsed(one) if isinstance(one, str) else one for one in (racy, clean)]
     pes = max(pes, *(1 + pe for each in made if each for pe in each))
     if any(", 2" in line for each in made if each for lines in each.values() for line in lines):
         pes = max(pes, 3)
-    CASES.append(Case(section, rule, *made, why, modes, always, pes, clean_in or ("lenient", "strict"), profile))
+    CASES.append(Case(section, rule, *made, why, modes, always, pes, clean_in or ("lenient", "strict"), profile, unit))
 
 
 def spelled(line: str) -> str:
     """A line with the names of `shmem` as a program writes them."""
     calls = {name for name in re.findall(r"(?<![\w.])\w+(?=\()", line) if hasattr(shmem, name)}
+    line = re.sub(r"\bWR\((\w+)", r"nic.WorkRequest(nic.\1", line)
     line = re.sub(r"(?<![\w.])(\w+)(?=\()", lambda at: f"shmem.{at[1]}" if at[1] in calls else at[1], line)
     return re.sub(r"\b(SIGNAL_SET|SIGNAL_ADD|LL)\b", r"shmem.\1", re.sub(r"\b(SET|ADD)\b", r"SIGNAL_\1", line))
 
@@ -83,9 +95,10 @@ def spelled(line: str) -> str:
 def text_of(lines: Lines, pes: int) -> tuple[str, list[int]]:
     """The text of a program, `program()`, and the numbers of its lines that are marked."""
     words = set(re.findall(r"\b\w+\b", " ".join(line for each in lines.values() for line in each)))
-    made = ["import numpy as np", "import shmem", "", "", "def program():"]
+    words |= {NEEDS[name] for name in words if name in NEEDS}
+    made = ["import numpy as np", "import shmem", "from shmem import nic", "", "", "def program():"]
+    made += ["    me, n = shmem.my_pe(), shmem.n_pes()"]
     made += [f"    {how}" for name, how in BEFORE.items() if name in words]
-    made += ["    me = shmem.my_pe()"]
     marked = []
     for pe, each in lines.items():
         made.append(f"    if me == {pe}:")

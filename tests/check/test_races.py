@@ -14,6 +14,8 @@ from shmem.check.report import Report
 from shmem.delivery.profiles import varied
 
 from . import race_edges as race_edges
+from . import race_no_edges as race_no_edges
+from . import race_queue_pairs as race_queue_pairs
 from .race_programs import CASES, Case, Lines, text_of
 
 BUDGET = 300  # executions
@@ -24,7 +26,7 @@ def explored(case: Case, lines: Lines, mode: str, folder: Path) -> tuple[Report,
     text, marked = text_of(lines, case.pes)
     path = folder / "program.py"
     path.write_text(text)
-    profile = varied(case.profile, unit=8)
+    profile = varied(case.profile, unit=case.unit)
     report = explore(load(f"{path}::program"), case.pes, profile, races=mode, budget=BUDGET, keep_going=True)
     return report, marked
 

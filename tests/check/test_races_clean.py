@@ -30,6 +30,8 @@ from .planted_all import PLANTED
 # Right under their profile, and a race all the same: they ask more than OpenSHMEM promises.
 ASK_MORE = {
     "a_flag_seen_by_a_plain_load": "it sends data and flag by two puts without a fence, which rc_strict keeps in order",
+    "a_last_doorbell_forgotten": "three WRITEs to one word, which udma places in any order; nobody reads it",
+    "a_completion_queue_too_small": "two queue pairs write one value to one word",
 }
 
 
@@ -107,6 +109,26 @@ def test_calls_of_all_kinds_are_clean(program: Any) -> None:
 def test_a_line_is_an_edge_where_it_comes_whole(layout: str, profile: str, whole: bool) -> None:
     """Elsewhere accepting it is the failure, of kind torn or stale (`test_tags_of_lines`)."""
     assert placed_whole(getattr(shmem, layout), NAMED[profile]) is whole
+
+
+def one_line(lines: bool = True) -> None:
+    box, word = shmem.zeros(16, np.uint8, align=64), shmem.zeros(1, np.uint64)
+    if shmem.my_pe() == 0 and lines:
+        shmem.put_lines(box, np.array([5], np.uint32), 1, shmem.LL, 1)
+    elif lines:
+        assert shmem.poll_lines(box, shmem.LL, 1, 1, np.uint32)[0] == 5
+    shmem.atomic_add(word, 1, 0)
+
+
+def test_the_report_says_once_that_lines_ask_more() -> None:
+    report = explore(one_line, 2, "udma", races="lenient")
+    note = "lines ask more than OpenSHMEM promises: they were judged by what the profile udma places at once"
+    assert (report.ok, report.complete, report.notes) == (True, True, [note])
+    assert report.executions > 1
+    assert str(report).count(note) == 1
+    assert explore(one_line, 2, "udma", races="strict", strategy="random", budget=1).notes == [note]
+    assert explore(one_line, 2, "udma", args=(False,), races="lenient").notes == []
+    assert explore(one_line, 2, "udma").notes == []
 
 
 # ---- what a search leaves out ----
@@ -295,6 +317,7 @@ def test_a_token_shows_it_again() -> None:
     [failure] = report.failures
     assert (failure.kind, failure.pe) == ("race", 1)
     again = replay(racy, failure.token, 2, races="lenient")
+    assert again.notes == []
     assert [each.kind for each in again.failures] == ["race"]
     assert failure.text.startswith(again.failures[0].text)
     assert replay(racy, failure.token, 2).ok

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import os
 import random
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,19 +13,26 @@ from pathlib import Path
 import pytest
 
 from shmem import config
+from shmem.check.executions import Possible, run
+from shmem.check.exploration import prepare
 from shmem.check.litmus import races as litmus
 from shmem.check.litmus.language import parse
 from shmem.check.once import once
 from shmem.check.races.judge import Judge
 from shmem.check.races.rules import MODES
+from shmem.check.strategies.random import drawn as by_chance
+from shmem.check.surroundings import live
 from shmem.delivery.profiles import NAMED
 from shmem.fabric.events import Event, Kind, Operation, Quiet
 from shmem.fabric.sim import Program
 
-from . import closure
+from . import closure, closure_pairs
+from . import nic_programs as pairs
 from .programs import race_program
+from .race_requests import MORE, longer
 
-SEEDS = 400 if os.environ.get("SHMEMU_TEST_CELLS") == "full" else 40
+FULL = os.environ.get("SHMEMU_TEST_CELLS") == "full"
+SEEDS = 400 if FULL else 40
 PROFILES = ("openshmem", "rc_relaxed", "tso")
 
 
@@ -76,6 +84,39 @@ def test_clocks_agree_with_the_closure(profile: str) -> None:
     assert SEEDS / 5 < racy < 2 * SEEDS * 19 / 20
     assert kinds == {Kind.PUT, Kind.GET, Kind.FETCH, Kind.UPDATE}
     assert orders >= {"Landed", "Waited", "Answered", "Fence", "Quiet", "Release", "Acquire"}
+
+
+PAIRED = sorted(pairs.PROFILES) if FULL else ["lost_ack", "rc_strict", "tso", "udma"]
+
+
+def paired(seed: int, profile: str) -> list[Event]:
+    """The events of a random program with queue pairs, in a random order of deliveries."""
+    whole = prepare(
+        pairs.program, 2, replace(pairs.PROFILES[profile], unit=8), (longer(random.Random(seed)), MORE), races="lenient"
+    )
+    with live(whole):
+        job = pairs.Begun(whole)
+        run(job, by_chance(seed, 0), sys.maxsize, stop=lambda: job.failure, order=Possible())
+        assert job.observed is not None
+        events = list(job.observed.events)
+        job.close()
+    return events
+
+
+@pytest.mark.parametrize("profile", PAIRED)
+def test_clocks_agree_with_the_closure_on_queue_pairs(profile: str) -> None:
+    racy, orders, after = 0, set[str](), 0
+    for seed in range(SEEDS // 2):
+        events = paired(seed, profile)
+        for mode in MODES:
+            wanted = closure_pairs.PairedClosure(events, mode == "lenient").races()
+            assert clocks(apart(events), mode) == wanted, f"seed {seed}, {mode}: {longer(random.Random(seed))}"
+            racy += bool(wanted)
+        orders |= {type(event).__name__ for event in events}
+        after += sum(len(event.after) for event in events if isinstance(event, Operation))
+    assert SEEDS / 5 < racy < SEEDS * 19 / 20
+    assert orders >= {"Landed", "Waited", "Fence", "Quiet", "Rung", "Ended", "Received"}
+    assert after or profile == "udma"
 
 
 def test_the_closure_notices_an_edge_that_is_gone() -> None:

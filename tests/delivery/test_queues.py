@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from shmem.delivery.machine import Machine
+from shmem.delivery.memory import Memory
+from shmem.delivery.profiles import NAMED
 from shmem.delivery.queues import POSITIONS, QueueState
 from shmem.delivery.requests import Key, Kind, Place, Request, units_of
 
@@ -48,6 +51,21 @@ def test_after_a_request_that_fails_all_are_flushed_in_order() -> None:
     queue.reset()
     queue.add(late := request(9))
     assert (late.bad, queue.pi, queue.failed) == ("", 1, False)
+
+
+def test_nobody_sees_what_a_failed_request_would_have_written() -> None:
+    """On an ordered machine loads of a PE find what it has still to place: not what will never be placed."""
+    machine = Machine(NAMED["tso"], Memory())
+    machine.memory.spaces.update({0: bytearray(8), 1: bytearray(8)})
+    machine.queue_pair("qp", "cq", 64)
+    word = Place(1, 0, 8)
+    machine.post(request(0, data=b"\1" * 8))
+    assert machine.load(0, word) == b"\1" * 8
+    nowhere = Request((0, 1), Kind.WRITE, "qp", 1, Place(("nowhere", 1), 0, 8), (), ring=True, bad="rem_access")
+    machine.post(nowhere)
+    assert machine.load(0, word) == b"\1" * 8
+    machine.post(flushed := request(2, data=b"\2" * 8))
+    assert (flushed.bad, machine.load(0, word)) == ("flush", b"\1" * 8)
 
 
 @pytest.mark.parametrize(

@@ -65,6 +65,24 @@ def test_put_signal_into_strided_views():
     shmem.free(x)
 
 
+@pytest.mark.parametrize("view", [np.s_[::2], np.s_[6::-2], np.s_[::3], np.s_[5::3]], ids=str)
+def test_a_signal_word_may_lie_between_the_elements_of_its_target(view):
+    right = (shmem.my_pe() + 1) % shmem.n_pes()
+    x = shmem.zeros(9, np.uint64)
+    target, signal = x[view], x[7:8]
+    shmem.put_signal(target, np.arange(10, 10 + target.size, dtype=np.uint64), right, signal, 5, "set")
+    shmem.signal_wait_until(signal, "==", 5)
+    wanted = [0] * 9
+    for i, at in enumerate(range(9)[view]):
+        wanted[at] = 10 + i
+    wanted[7] = 5
+    assert x.tolist() == wanted
+    with pytest.raises(shmem.ArgumentError):
+        shmem.put_signal(target, np.ones(target.size, np.uint64), right, x[range(9)[view][-1] :][:1], 5, "set")
+    shmem.barrier_all()
+    shmem.free(x)
+
+
 def test_put_signal_from_a_strided_source_and_with_a_size():
     n, me = shmem.n_pes(), shmem.my_pe()
     right, left = (me + 1) % n, (me - 1) % n

@@ -82,10 +82,10 @@ def _tell(kind: Kind, array: Any, index: Any = ...) -> None:
     if type(array) is not np.ndarray or (pe := runtime.started()) is None or not isinstance(pe.fabric, SimFabric):
         return
     observed = pe.fabric.job.observed
-    if observed is None or not observed.may_matter(*np.lib.array_utils.byte_bounds(array)):
+    if observed is None or not observed.private.may_matter(*np.lib.array_utils.byte_bounds(array)):
         return
     for address, nbytes in _whole(array) if index is ... else _selected(array, index):
-        observed.touches(kind, address, nbytes)
+        observed.private.touches(kind, address, nbytes)
 
 
 def _tell_index(index: Any) -> None:

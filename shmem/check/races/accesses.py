@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ...fabric.events import Kind, Level, Span, Task, pe_of
 from .clocks import Clock
-from .rules import Verdict, origin_verdict, target_verdict
+from .rules import Verdict, domains_verdict, origin_verdict, target_verdict
 
 
 @dataclass(slots=True, eq=False)
@@ -46,6 +46,8 @@ class Made:
             return clock.steps(task) >= point
         if over == "store":
             return clock.stores(task, pe_of(clock.task)) >= point
+        if (over, self.id) in clock.seen:
+            return True
         if over == "result":
             return clock.complete(Level.RESULT, task, self.ctx, self.target) >= point
         if over == "source" and clock.complete(Level.SOURCE, task, self.ctx, self.target) >= point:
@@ -106,7 +108,7 @@ def conflict(first: Made, second: Made, lenient: bool) -> bool:
     else:
         verdict = target_verdict(first.kind, second.kind)
         if verdict is Verdict.OK and unlike(first, second):
-            verdict = Verdict.RACE
+            verdict = domains_verdict(first.domain, second.domain) if _alike(first, second) else Verdict.RACE
     return verdict is Verdict.RACE or (verdict is Verdict.DISPUTED and not lenient)
 
 
@@ -115,8 +117,14 @@ def unlike(first: Made, second: Made) -> str:
     kinds = {first.kind, second.kind}
     if not (kinds <= {Kind.FETCH, Kind.UPDATE} and Kind.UPDATE in kinds):
         return ""
-    if first.type and second.type and first.type != second.type:
+    if not _alike(first, second):
         return f"atomics of different types ({first.type}, {second.type}) do not exclude each other"
     if first.domain != second.domain and first.domain and second.domain:
         return f"atomics of different domains ({first.domain}, {second.domain}) do not exclude each other"
     return ""
+
+
+def _alike(first: Made, second: Made) -> bool:
+    """Whether two atomics are of one type, as far as that is known. Adapters know the bits of a word alone."""
+    one, other = first.type, second.type
+    return not (one and other) or one == other or one.endswith(other) or other.endswith(one)

@@ -9,7 +9,7 @@ quiet and fence cover prefixes. What a signal tells covers no prefix: single eff
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ...fabric.events import Level, Task, pe_of
 
@@ -47,6 +47,22 @@ class Clock(NamedTuple):
             if type(key) is tuple and key[0] == "fenced" and key[2] == ctx and pe_of(key[1]) == pe_of(self.task)
         }  # fmt: skip
         return self._replace(points=joined(self.points, found)) if found else self
+
+    def knows(self, other: Clock, *effects: Hashable) -> Clock:
+        """The same, with all that comes before another point, and single effects."""
+        seen = self.seen if other.seen.union(effects) <= self.seen else self.seen.union(other.seen, effects)
+        return self._replace(points=joined(self.points, other.all()), seen=seen)
+
+    def shown(self) -> Clock:
+        """The same, where what its PE has stored is seen by all."""
+        found: dict[Channel, int] = {("store", task): point for task, point in self.mates().items()}
+        return self._replace(points=joined(self.points, found))
+
+    def mates(self) -> dict[Task, int]:
+        """The last steps of the tasks of its PE that come before, its own included."""
+        pe = pe_of(self.task)
+        every: dict[Any, int] = self.all()
+        return {key: point for key, point in every.items() if _is_task(key) and pe_of(key) == pe}
 
     def all(self) -> dict[Channel, int]:
         """The entries, with that of its own task."""
@@ -95,14 +111,7 @@ class Running:
 
     def mates(self) -> dict[Task, int]:
         """The last steps of the tasks of its PE that come before, its own included."""
-        pe = pe_of(self.task)
-        found = {
-            key: point
-            for key, point in self.points.items()
-            if _is_task(key) and pe_of(key) == pe  # type: ignore[arg-type]
-        }
-        found[self.task] = self.point
-        return found  # type: ignore[return-value]
+        return self.now().mates()
 
     def set(self, entries: Mapping[Channel, int]) -> None:
         """Notes what it has made so."""

@@ -2,17 +2,18 @@
 
 Each access is compared with the earlier ones to the same bytes. It races with one that is not over where it begins
 (`Made.before`): a plain access begins at its point of the program, what an operation does at the point where that was
-posted, behind what was fenced before on its context to the same PE. When bytes landed has no part in that: a race shows
-whatever their order was. What landed last is looked at only where somebody waits for a word, to learn who made the
-value that ended the wait: an atomic that reads its word adds to it, everything else replaces it.
+posted, behind what was fenced before on its context to the same PE, and behind what its queue pair orders. When bytes
+landed has no part in that: a race shows whatever their order was. What landed last is looked at only where somebody
+waits for a word, to learn who made the value that ended the wait: an atomic that reads its word adds to it, everything
+else replaces it.
 
 Why one execution for each trace of the search is enough. Apart from program order, what is known of others comes only
-from waits, tests, fetches and locks, and from barriers, whose edges are always the same. Which writes a wait has seen
-is the same in all executions of one trace if each of them conflicts with it; the search takes writes that change no
-value for harmless, so where races are judged waits and fetches carry `Touch.marks`, which conflict with these too. A
-plain load learns nothing: that it comes early or late changes neither what it knows nor what it races with, so it may
-stay unordered with silent writes. And a search by partial orders keeps no states to cut executions short: an execution
-is left out only if it is of a trace that is seen elsewhere.
+from waits, tests, fetches, completions and locks, and from barriers, whose edges are always the same. Which writes a
+wait has seen is the same in all executions of one trace if each of them conflicts with it; the search takes writes that
+change no value for harmless, so where races are judged waits and fetches carry `Touch.marks`, which conflict with these
+too. A plain load learns nothing: that it comes early or late changes neither what it knows nor what it races with, so
+it may stay unordered with silent writes. And a search by partial orders keeps no states to cut executions short: an
+execution is left out only if it is of a trace that is seen elsewhere.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from ...fabric.events import (
     Access,
     Acquire,
     Answered,
+    Ended,
     Event,
     Fence,
     Kind,
@@ -31,7 +33,9 @@ from ...fabric.events import (
     LinesTaken,
     Operation,
     Quiet,
+    Received,
     Release,
+    Rung,
     Span,
     Task,
     Waited,
@@ -39,6 +43,7 @@ from ...fabric.events import (
 from .accesses import Made, Race, conflict
 from .clocks import Clock, Running
 from .history import PAGE, History, Landings
+from .operations import Operations
 from .reasons import Reasons
 
 
@@ -54,8 +59,7 @@ class Judge:
         self._tokens: dict[Hashable, Clock] = {}
         self._history = History(page)
         self._landings = Landings()
-        self._effects: dict[Hashable, Made] = {}  # of operations
-        self._groups: dict[Hashable, frozenset[Hashable]] = {}
+        self._operations = Operations()
         self._came: dict[Hashable, list[Made]] = {}  # what made the value that a fetching atomic has read
         self._reasons = Reasons()
 
@@ -79,8 +83,7 @@ class Judge:
         kept = {made.id for made in (*left, *self._landings.made())}
         for running in self._tasks.values():
             running.seen = frozenset(running.seen & kept)
-        self._groups = {group: ids & kept for group, ids in self._groups.items() if ids & kept}
-        self._effects.clear()
+        self._operations.forget(kept)
         self._came.clear()
         return len(left)
 
@@ -102,17 +105,16 @@ class Judge:
             self._landings.store(event.at)
 
     def _operation(self, event: Operation) -> None:
-        clock = self._task(event.task).now()
-        for span, kind, part in ((event.source, Kind.LOAD, "source"), (event.result, Kind.STORE, "result")):
-            if span is not None:
-                self._made(self._part(event, span, kind, part if event.late else "step", clock, part))
+        posted = self._task(event.task).now()
+        source, begins, result = self._operations.moments(event, posted)
+        for span, kind, part, clock in (
+            (event.source, Kind.LOAD, "source", source), (event.result, Kind.STORE, "result", result)
+        ):  # fmt: skip
+            for each in () if span is None else (span, *event.rest):
+                self._made(self._part(event, each, kind, part if event.late else "step", clock, part))
         over = "step" if event.answered else "result" if event.kind is Kind.GET else "effect"
-        before = clock if event.kind is Kind.GET else clock.fenced(event.ctx, event.target)
-        if event.carries is not None:
-            before = before._replace(seen=before.seen | self._groups.get(event.carries, frozenset()))
-        if event.group is not None:
-            self._groups[event.group] = self._groups.get(event.group, frozenset()) | {event.id}
-        effect = self._effects[event.id] = self._part(event, event.at, event.kind, over, before)
+        effect = self._part(event, event.at, event.kind, over, begins)
+        self._operations.add(event, effect, posted)
         if event.at.lo < event.at.hi:
             self._made(effect)
 
@@ -139,7 +141,7 @@ class Judge:
     # ---- what orders ----
 
     def _landed(self, event: Landed) -> None:
-        effect = self._effects[event.id]
+        effect = self._operations.effects[event.id]
         if effect.kind in (Kind.FETCH, Kind.UPDATE):
             self._came[event.id] = list(self._makers(event.at))
         if effect.kind is not Kind.FETCH:
@@ -162,7 +164,7 @@ class Judge:
         self._reasons.learned(running.now(), self.lenient)
 
     def _answered(self, event: Answered) -> None:
-        running, effect = self._task(event.task), self._effects[event.id]
+        running, effect = self._task(event.task), self._operations.effects[event.id]
         if self.lenient:  # 1.6 does not say that an atomic shows more than its own word
             self._learn(running, self._came.pop(event.id, []), effect.at)
 
@@ -179,6 +181,20 @@ class Judge:
         running = self._task(event.task)
         running.quiet(event.ctx, event.target, event.level)
         self._reasons.ordered(running.now(), event.ctx, event.level.name, event.target)
+
+    def _rung(self, event: Rung) -> None:
+        self._operations.rung(event, self._task(event.task).now())
+
+    def _ended(self, event: Ended) -> None:
+        running = self._task(event.task)
+        for effect in self._operations.ended(event, running):
+            if self.lenient:  # as where a program waits for the answer
+                self._learn(running, self._came.pop(effect.id, []), effect.at)
+
+    def _received(self, event: Received) -> None:
+        running = self._task(event.task)
+        self._operations.received(event, running)
+        self._reasons.learned(running.now(), self.lenient)
 
     def _release(self, event: Release) -> None:
         running = self._tasks.get(event.task)
@@ -201,5 +217,5 @@ class Judge:
 _TAKE: dict[type, Callable[[Judge, Any], None]] = {
     Access: Judge._access, Operation: Judge._operation, Landed: Judge._landed, Waited: Judge._waited,
     Answered: Judge._answered, LinesTaken: Judge._lines, Fence: Judge._fence, Quiet: Judge._quiet,
-    Release: Judge._release, Acquire: Judge._acquire,
+    Rung: Judge._rung, Ended: Judge._ended, Received: Judge._received, Release: Judge._release, Acquire: Judge._acquire,
 }  # fmt: skip

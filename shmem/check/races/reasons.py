@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...fabric.events import Kind, Task, pe_of
+from ...fabric.events import NO_CONTEXT, Kind, Task, pe_of
 from .accesses import Made, Race, unlike
 from .clocks import Clock
 from .history import Landings
+from .operations import DEFAULT
 
 AFTER = "the wait that would order them comes after the access"
 POLLED = "polled by plain loads, which order nothing"
@@ -73,6 +74,8 @@ class Reasons:
             return self._apart(first, second)
         if first.over == "store":
             return "no fence or quiet after the store"
+        if first.ctx < NO_CONTEXT:
+            return self._on_pair(first, second)
         upto = second.clock.steps(first.task)
         done = self._ordered.get(first.task, [])
         between = [each for each in done if first.point < each.clock.point <= upto and each.ctx >= 0]
@@ -91,6 +94,15 @@ class Reasons:
         return f"no synchronization between {one} and {other}"
 
     @staticmethod
+    def _on_pair(first: Made, second: Made) -> str:
+        """First went through a queue pair, and is not known to be over."""
+        if first.part == "at" and ("source", first.id) in second.clock.seen:
+            return "its completion tells only that its source was read: no quiet between"
+        if first.part == "at" and first.ctx == second.ctx:
+            return "nothing orders the two on their queue pair"
+        return "no completion of it and no quiet between"
+
+    @staticmethod
     def _incomplete(first: Made, second: Made, fenced: bool) -> str:
         """First was posted before, and is not known to be over."""
         if first.over in ("source", "result"):
@@ -100,7 +112,7 @@ class Reasons:
             return f"fence does not {does}: no quiet between"
         posts = second.kind in (Kind.PUT, Kind.UPDATE, Kind.FETCH, Kind.PUT_LINE) and second.over != "step"
         if pe_of(first.task) == pe_of(second.task):
-            if posts and second.ctx == first.ctx:
+            if posts and (second.ctx == first.ctx or (first.ctx == DEFAULT and second.ctx < NO_CONTEXT)):
                 return "no fence or quiet between"
             return "a fence orders no gets and loads: no quiet between" if fenced else "no quiet between"
         if fenced:

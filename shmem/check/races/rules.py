@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import Enum
 
-from ...fabric.events import Kind
+from ...fabric.events import ADAPTER, Kind
 
 
 class Verdict(Enum):
@@ -55,6 +55,12 @@ ATOMICS = (_FETCH, _UPDATE)
 def target_verdict(one: Kind, other: Kind) -> Verdict:
     """Of two accesses to symmetric memory, in either order."""
     return TARGET[one][COLUMNS.index(other)]
+
+
+def domains_verdict(one: str, other: str) -> Verdict:
+    """Of two atomics of different domains. Those of contexts of all PEs go through the adapters where there are queue
+    pairs, but not everywhere."""
+    return Verdict.DISPUTED if {one, other} == {ADAPTER, "TEAM_WORLD"} else Verdict.RACE
 
 
 def origin_verdict(first: str, second: str) -> Verdict:

@@ -50,6 +50,8 @@ class SimFabric:
         self.caps = Caps(
             whole=unit, in_order=self.profile.program_order, wakes=True, clock="virtual", peer_stores=lambda pe: True,
             tags=job.tags is not None, locks=None if job.observed is None else job.observed.lock,
+            joined=None if job.observed is None else job.observed.joins,
+            in_place=None if job.observed is None else job.observed.in_place,
         )  # fmt: skip
         self.inner = CONTEXTS + 1
         self.meet_bytes = 1 << 11

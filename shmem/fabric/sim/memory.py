@@ -141,7 +141,7 @@ class SimHeap:
         if place is not None:
             return self._fabric.load(place, "load")
         if self._fabric.job.observed is not None:
-            self._fabric.job.observed.private(Seen.LOAD, address, nbytes)
+            self._fabric.job.observed.private.access(Seen.LOAD, address, nbytes)
         return ctypes.string_at(address, nbytes)
 
     def write(self, address: int, data: bytes, call: Call | None = None) -> None:
@@ -150,7 +150,7 @@ class SimHeap:
         if place is None:
             ctypes.memmove(address, data, len(data))
             if self._fabric.job.observed is not None:
-                self._fabric.job.observed.private(Seen.STORE, address, len(data))
+                self._fabric.job.observed.private.access(Seen.STORE, address, len(data))
             return
         if call is not None:
             call.places.append(place)
@@ -243,11 +243,11 @@ class SimHeap:
         """Tells a race detector of sources and results that the program has changed."""
         observed = self._fabric.job.observed
         assert observed is not None
-        observed.follow()
+        observed.private.follow()
         for late in self._results:
             if late.key is not None and not isinstance(late.place.space, int):
                 now = ctypes.string_at(late.address, late.place.hi - late.place.lo)
-                observed.touched(late.key, late.address, now, bytes([POISON]) * len(now))
+                observed.private.touched(late.key, late.address, now, bytes([POISON]) * len(now))
 
     def reusable(self, complete: Callable[[Request], bool]) -> None:
         """The program knows that requests have read their sources: what it does to those is nobody's affair."""

@@ -35,8 +35,6 @@ class SimEngine(SimReceives):
     def __init__(self, fabric: SimFabric) -> None:
         super().__init__(fabric)
         self.profile = fabric.profile
-        if fabric.job.observed is not None:
-            fabric.job.observed.queue_pairs = True
 
     def end(self) -> None:
         """`finalize`: what was made here means nothing to whoever starts again."""
@@ -83,6 +81,7 @@ class SimEngine(SimReceives):
         own.live = False
         self._fabric.heap.hand_out(lambda request: request.queue == pair)
         self._empty("the end of a queue pair", own, lambda: self._drop_receives(own), lambda: True, list)
+        self._settled(lambda request: request.queue == pair)
         return True
 
     def _empty(
@@ -99,6 +98,13 @@ class SimEngine(SimReceives):
         else:
             run()
         self._give_back_receives(own)
+        if self.told is not None:
+            self.told.dropped(own.taker)
+
+    def _settled(self, mine: Callable[[Request], bool]) -> None:
+        """Tells a race detector that these requests are over, as far as they are."""
+        if self.told is not None:
+            self.told.settled(mine)
 
     def _state(self, pair: Hashable) -> QueueState:
         return self._machine.queue_pairs[pair]
@@ -121,6 +127,8 @@ class SimEngine(SimReceives):
         fabric.calls.begin()
         fabric.calls.sign(request, f"{wqe.opcode.name.lower()} request")
         self._machine.post(request)
+        if self.told is not None:
+            self.told.posted(request, wqe)
         return number
 
     def _request(self, key: Key, pair: Hashable, own: Own, wqe: Wqe) -> Request:
@@ -162,6 +170,8 @@ class SimEngine(SimReceives):
         """A doorbell."""
         self._fabric.take_turn(pair, "doorbell")
         self._fabric.in_time()
+        if self.told is not None:
+            self.told.rung(self._state(pair).silent)
         for made in self._state(pair).ring(self._machine.flight):
             self._fabric.job.give(made)
 
@@ -208,6 +218,8 @@ class SimEngine(SimReceives):
             return self._told_receive(entry, takes)
         if takes:
             self._state(entry.queue).poll(entry.key)
+            if self.told is not None:
+                self.told.completed(entry)
             self._fabric.heap.hand_out(lambda request: request.queue == entry.queue and request.key <= entry.key)
         own = self._own[entry.queue]
         raised = own.told is not None and entry.key <= own.told
@@ -300,6 +312,7 @@ class SimEngine(SimReceives):
         if own := list(self._own[pair].numbers):  # those without a completion as well
             self._state(pair).poll(own[-1])
             self._fabric.heap.hand_out(lambda request: request.queue == pair)
+        self._settled(lambda request: request.queue == pair)
         self._fabric.acquire()
         return Status.OK, told
 
@@ -318,6 +331,7 @@ class SimEngine(SimReceives):
 
         if left():
             self._fabric.do(Step("quiet of queue pairs", lambda: None, lambda: not left(), needs=needs))
+        self._settled(lambda request: request.pe == me and (pes is None or request.target in pes))
         for pair, own in self._own.items():
             if pes is None or own.made.pe in pes:
                 self._raise_failure(pair)
@@ -349,4 +363,5 @@ class SimEngine(SimReceives):
 
         self._empty("reset", own, run, ready, lambda: self._ends(pair))
         self._fabric.heap.hand_out(lambda request: request.queue == pair)
+        self._settled(lambda request: request.queue == pair)
         return Status.OK

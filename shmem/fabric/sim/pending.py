@@ -7,7 +7,7 @@ compared with what it was, what it is to write with poison, whenever the PE call
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
 
 from ...delivery.requests import Key
@@ -15,13 +15,15 @@ from ...delivery.requests import Key
 
 @dataclass(eq=False)
 class _Late:
-    """Memory that an operation may still read (then `data` is what it holds), or write to."""
+    """Memory that an operation may still read or write to. One with a name is over by itself."""
 
     ctx: int
     target: int
     address: int
     nbytes: int
-    data: bytes | None = None
+    name: Hashable
+    is_result: bool
+    data: bytes | None  # what it holds, where that is compared
     told: list[tuple[int, int]] = field(default_factory=list)  # addresses of what the program's own lines store there
 
     def meets(self, lo: int, hi: int) -> bool:
@@ -36,30 +38,40 @@ class Pending:
         self._late: list[_Late] = []
         self._touched: set[Key] = set()  # results that the program has written to
 
-    def source(self, ctx: int, target: int, address: int, nbytes: int) -> None:
+    def source(self, ctx: int, target: int, address: int, nbytes: int, name: Hashable = None) -> None:
         """An operation on a context to a PE reads memory late."""
-        self._late.append(_Late(ctx, target, address, nbytes, ctypes.string_at(address, nbytes)))
+        self._late.append(_Late(ctx, target, address, nbytes, name, False, ctypes.string_at(address, nbytes)))
 
-    def result(self, ctx: int, target: int, address: int, nbytes: int) -> None:
-        """An operation on a context to a PE writes to memory late; nobody takes that for a store of the program."""
-        self._late.append(_Late(ctx, target, address, nbytes))
+    def result(
+        self, ctx: int, target: int, address: int, nbytes: int, name: Hashable = None, compared: bool = False
+    ) -> None:
+        """An operation on a context to a PE writes to memory late; nobody takes that for a store of the program.
+        compared: as sources are, instead of by `touched`."""
         self.stored(address, address + nbytes, of_results=False)
+        data = ctypes.string_at(address, nbytes) if compared else None
+        self._late.append(_Late(ctx, target, address, nbytes, name, True, data))
 
-    def over(self, ctx: int, target: int | None, sources: bool, results: bool) -> None:
+    def complete(self, ctx: int, target: int | None, sources: bool, results: bool) -> None:
         """What was posted on a context to a PE (None: to all) has read its sources, has written its results: they may
         lie elsewhere now."""
-        before = self._late
-        self._late = [
-            each for each in before
-            if each.ctx != ctx or (target is not None and each.target != target)
-            or not (results if each.data is None else sources)
-        ]  # fmt: skip
-        for each in before if self._late else ():
-            if each.data is None and each not in self._late:
-                self.stored(each.address, each.address + each.nbytes, of_results=False)
+        self._end(
+            lambda each: each.ctx == ctx and target in (None, each.target) and (results if each.is_result else sources)
+        )
+
+    def over(self, name: Hashable) -> None:
+        """An operation needs its memory no more."""
+        self._end(lambda each: each.name == name)
+
+    def _end(self, over: Callable[[_Late], bool]) -> None:
+        """Some are over. What a result has left where others lie is no store of the program, either."""
+        ended = [each for each in self._late if over(each)]
+        self._late = [each for each in self._late if each not in ended]
+        for each in ended if self._late else ():
+            if each.is_result:
+                self.stored(each.address, each.address + each.nbytes)
 
     def changes(self) -> Iterator[tuple[int, int]]:
-        """Address and bytes of what has changed in sources since the last look, and was not told."""
+        """Address and bytes of what has changed since the last look, where that is compared, and was not told."""
         for each in self._late:
             if each.data is None:
                 continue
@@ -87,7 +99,7 @@ class Pending:
     def stored(self, lo: int, hi: int, of_results: bool = True) -> None:
         """What is between two addresses is about to change, and that is told. of_results: of those, too."""
         for each in self._late:
-            if each.meets(lo, hi) and (of_results or each.data is not None):
+            if each.meets(lo, hi) and (of_results or not each.is_result):
                 each.told.append((lo, hi))
 
 

@@ -5,72 +5,93 @@ What no line has told of is found by comparison (`pending`), and counts as a sto
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterable
 from typing import TYPE_CHECKING
 
-from greenlet import getcurrent
-
-from ...delivery.requests import Key, Place
+from ...delivery.requests import Key
 from ...memory import caller
-from ..events import Access, Kind, Span, Task
-from ..events import Event as Told
+from ..events import Access, Kind, Span
 from .pending import Pending
 
 if TYPE_CHECKING:
-    from .tasks import Job
+    from .observed import Observed
 
 
-class PrivateMemory:
-    """The part of `Observed` that is about private memory."""
+class Private:
+    """What was told of private memory so far."""
 
-    def __init__(self, job: Job) -> None:
-        self._job = job
-        self.events: list[Told] = []
-        self._pending = [Pending() for _ in range(job.program.n)]  # by PE
-
-    @property
-    def task(self) -> Task:
-        """The task that runs."""
-        assert self._job.running is not None
-        return self._job.running.key
+    def __init__(self, observed: Observed, n: int) -> None:
+        self._observed = observed
+        self._by_pe = [Pending() for _ in range(n)]
 
     @property
-    def _own(self) -> int | None:
-        return None if self._job.running is None else self._job.running.pe
+    def _pending(self) -> Pending:
+        return self._by_pe[self._observed.own]
 
-    def _hidden(self, place: Place | None = None) -> bool:
-        """Whether the program did not do this."""
-        raise NotImplementedError
+    def span(self, address: int, nbytes: int) -> Span:
+        """Private memory of the running task's PE."""
+        return Span(("private", self._observed.own), address, address + nbytes)
 
-    def private(self, kind: Kind, address: int, nbytes: int) -> None:
+    # ---- accesses ----
+
+    def access(self, kind: Kind, address: int, nbytes: int) -> None:
         """A call reads or writes private memory of the program."""
-        if nbytes and not self._hidden():
-            self.events.append(Access(self.task, caller(), kind, self._private(address, nbytes)))
+        if nbytes and not self._observed.hides:
+            self._tell(kind, self.span(address, nbytes))
 
-    def _private(self, address: int, nbytes: int) -> Span:
-        return Span(("private", self._own), address, address + nbytes)
+    def _tell(self, kind: Kind, at: Span, what: str = "") -> None:
+        self._observed.events.append(Access(self._observed.task, caller(), kind, at, what))
 
-    def follow(self) -> None:
-        """Compares the private memory of pending operations of the running task's PE."""
-        if self._own is not None:
-            for address, nbytes in self._pending[self._own].changes():
-                self._changed(address, nbytes)
-
-    def touched(self, key: Key, address: int, now: bytes, expected: bytes) -> None:
-        """What a result is to be written to: the program must not, before it is complete."""
-        if self._own is not None and (found := self._pending[self._own].touched(key, address, now, expected)):
-            self._changed(*found)
+    def loaded(self, pieces: Iterable[tuple[int, int]]) -> None:
+        """A call has read memory of the program: the private part of it is told here."""
+        for each in pieces:
+            if self._observed.place(*each) is None:
+                self.access(Kind.LOAD, *each)
 
     def may_matter(self, lo: int, hi: int) -> bool:
         """Whether the running task, if it is who asks, has an operation with private memory between two addresses."""
-        running = self._job.running
-        return running is not None and running.thread is getcurrent() and self._pending[running.pe].any_in(lo, hi)
+        return self._observed.asks and self._pending.any_in(lo, hi)
 
     def touches(self, kind: Kind, address: int, nbytes: int) -> None:
         """A line of the program is about to load or store private memory."""
-        if kind is Kind.STORE and self._own is not None:
-            self._pending[self._own].stored(address, address + nbytes)
-        self.private(kind, address, nbytes)
+        if kind is Kind.STORE and self._observed.runs:
+            self._pending.stored(address, address + nbytes)
+        self.access(kind, address, nbytes)
+
+    # ---- operations that have memory ----
+
+    def source(self, ctx: int, target: int, memory: tuple[int, int], name: Hashable = None) -> None:
+        """An operation on a context to a PE reads memory late. One with a name is over by itself."""
+        if self._observed.place(*memory) is None:
+            self._pending.source(ctx, target, *memory, name)
+
+    def result(
+        self, ctx: int, target: int, memory: tuple[int, int], name: Hashable = None, compared: bool = False
+    ) -> None:
+        """An operation on a context to a PE writes to memory late, as `source`. compared: see `Pending.result`."""
+        if self._observed.place(*memory) is None:
+            self._pending.result(ctx, target, *memory, name, compared)
+
+    def complete(self, ctx: int, target: int | None, sources: bool, results: bool) -> None:
+        """As `Pending.complete`."""
+        self._pending.complete(ctx, target, sources, results)
+
+    def over(self, name: Hashable) -> None:
+        """As `Pending.over`."""
+        self._pending.over(name)
+
+    # ---- what shows ----
+
+    def follow(self) -> None:
+        """Compares the private memory of pending operations of the running task's PE."""
+        if self._observed.runs:
+            for found in self._pending.changes():
+                self._changed(*found)
+
+    def touched(self, key: Key, address: int, now: bytes, expected: bytes) -> None:
+        """What a result is to be written to: the program must not, before it is complete."""
+        if self._observed.runs and (found := self._pending.touched(key, address, now, expected)):
+            self._changed(*found)
 
     def _changed(self, address: int, nbytes: int) -> None:
-        what = "store before this line"
-        self.events.append(Access(self.task, caller(), Kind.STORE, self._private(address, nbytes), what))
+        self._tell(Kind.STORE, self.span(address, nbytes), "store before this line")

@@ -41,6 +41,7 @@ class SimReceives(SimSegments):
 
     def __init__(self, fabric: SimFabric) -> None:
         super().__init__(fabric)
+        self.told = None if fabric.job.observed is None else fabric.job.observed.pairs  # a race detector
         self._own: dict[Hashable, Own] = {}
         for name, taker in self._machine.takers.items():
             if isinstance(name, tuple) and name[:2] == ("rq", self._me):  # of a life before a finalize
@@ -71,6 +72,8 @@ class SimReceives(SimSegments):
             mine = Touch(receiving.places(own.taker, receive.number, receive.number + 1), True)
             return (mine,) if taker.failed is None else (mine, Touch(Place(taker.cq, 0, COUNTER), True))
 
+        if self.told is not None:
+            self.told.receive(own.taker, receive.number, (address, nbytes))
         self._fabric.do(Step("post_recv", lambda: receiving.post(machine, taker, receive), touches=touches))
         return number
 
@@ -106,6 +109,8 @@ class SimReceives(SimSegments):
         number = entry.receive - own.first
         if takes and (late := own.buffers.pop(number, None)) is not None:
             self._fabric.heap.give_back(late, entry.nbytes if entry.status == "ok" else 0)
+        if takes and self.told is not None:
+            self.told.received(own.taker, entry)
         return Told(pair, number, True, entry.status, entry.nbytes, entry.immediate)
 
 

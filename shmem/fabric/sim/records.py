@@ -54,6 +54,7 @@ def run_record(fabric: SimFabric, q: int, row: tuple[int, ...], timeout_s: float
     if fabric.job.observed is not None:
         fabric.job.observed.word = fields.aux if fields.op == Op.AMO else 0
         fabric.job.observed.lines = fields.op == Op.PUT_LINES
+        fabric.job.observed.asks_more |= fields.op in (Op.PUT_LINES, Op.POLL_LINES)
     return _RUN[fields.op](fabric, q, fields, timeout_s) or Status.OK
 
 
