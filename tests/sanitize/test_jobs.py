@@ -83,7 +83,7 @@ def test_mpiexec_starts_a_recorded_run_as_well(tmp_path: Path) -> None:
 
 
 def test_the_page_shows_what_a_real_run_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (_, code), _, (_, session) = blocks("docs/races.md")
+    (_, code), *_, (_, session) = blocks("docs/races.md")
     written(tmp_path, "twobox.py", code)
     monkeypatch.chdir(tmp_path)
     shown = []
