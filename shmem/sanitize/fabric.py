@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..fabric.events import Kind
+from ..fabric.handles import context, is_lock
 from ..fabric.interface import Counter, Level, Members, Status
 from ..framing import shapes_of
 from ..layout import CELL, Reader, by_address
@@ -72,7 +73,7 @@ class RecordingFabric(Recorder):
     def _together(self, q: int, ops: Records, at: int, end: int) -> tuple[Status, int]:
         """Runs records that never block."""
         part, cast, n = ops[at:end], self.ffi.cast, end - at
-        address, where, (domain, stores) = self.hot.address(ops), self.where(), self._context(q)
+        address, where, (domain, stores) = self.hot.address(ops), self.where(), context(q)
         flags = (INNER if q == self.inner else 0) | (0 if stores else NO_STORES)
         with self._writing:
             text = self.stream.text
@@ -90,7 +91,7 @@ class RecordingFabric(Recorder):
         return Status(status), done
 
     def _is_amo_on_lock(self, one: Records) -> bool:
-        return int(one["op"][0]) == Op.AMO and self._is_lock(int(one["dst"][0]))
+        return int(one["op"][0]) == Op.AMO and is_lock(int(one["dst"][0]))
 
     def _also(self, q: int, ops: Records) -> None:
         """What of records that have run is not written in them."""
@@ -187,7 +188,7 @@ class RecordingFabric(Recorder):
         super().fence(q)
         if q != self.inner:
             with self._writing:
-                self._write(Frame.FENCE, b"", 0 if self._context(q)[1] else NO_STORES, q)
+                self._write(Frame.FENCE, b"", 0 if context(q)[1] else NO_STORES, q)
 
     def complete(self, q: int, level: Level, pes: Sequence[int] | None = None) -> None:
         """As ever."""
@@ -209,7 +210,7 @@ class RecordingFabric(Recorder):
         with self._writing:
             if look:
                 self._time[0] = self.lib.sm_clocks_look(self.pe, offset, nbytes, self._time[0])
-            if not self._is_lock(offset):
+            if not is_lock(offset):
                 spans = [(self.me, offset, offset + nbytes)]
                 self._write(Frame.WAITED, access(self.stream.text(self.where()), Kind.WAIT, 0, spans))
 
@@ -236,7 +237,7 @@ class RecordingFabric(Recorder):
                 at, nbytes = int(one["offset"]), _width(one)
                 if holds:
                     self._waited(at, nbytes, False)
-                elif not self._is_lock(at):
+                elif not is_lock(at):
                     self.accessed(Kind.WAIT, [(self.me, at, at + nbytes)], what=Kind.WAIT.value)
         return held
 

@@ -13,12 +13,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from ..enums import CTX
 from ..fabric.direct import DirectFabric, clock_bytes
 from ..fabric.events import Kind
 from ..memory import caller
 from ..runtime import here
-from ..slots import SHARED
 from .heap import RecordingHeap, Spans
 from .stream import ALLOCATED, Frame, Stream, access
 
@@ -41,7 +39,6 @@ class Recorder(DirectFabric):
         self._time = self.ffi.new("uint64_t *")
         self._done = self.ffi.new("int64_t *")
         self._same: set[object] = set()  # accesses since the last frame of another kind
-        self._domains: dict[int, tuple[str, bool]] = {}
 
     def attach(self, nbytes: int) -> RecordingHeap:
         """As ever; behind the heap lie the clocks."""
@@ -130,27 +127,6 @@ class Recorder(DirectFabric):
         with self._writing:
             token = self.stream.text(f"lock {offset}")
             self._write(Frame.ACQUIRE if held else Frame.RELEASE, token.to_bytes(4, "little"))
-
-    def _is_lock(self, offset: int) -> bool:
-        pe = here().current
-        return pe is not None and bool(pe.locks) and offset & ~7 in pe.locks
-
-    def _context(self, q: int) -> tuple[str, bool]:
-        """The atomicity domain of a context, and whether fences on it cover own stores."""
-        found = self._domains.get(q)
-        if found is None:
-            found = "TEAM_WORLD", True
-            pe = here().current
-            for made in pe.contexts if pe is not None and q else ():
-                if made.q == q:
-                    domain = "TEAM_SHARED" if made.team._made.slot == SHARED else "TEAM_WORLD"
-                    found = self._domains[q] = domain, CTX.NOSTORE not in made.options
-        return found
-
-    def release(self, q: int) -> None:
-        """Completes what the queue counts."""
-        self._domains.pop(q, None)
-        super().release(q)
 
     def mark_live(self, offset: int, nbytes: int, live: bool) -> None:
         """An allocation has a name in reports."""

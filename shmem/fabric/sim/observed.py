@@ -36,7 +36,7 @@ from ..events import (
     Waited,
 )
 from ..events import Event as Told
-from .handles import context, is_lock
+from ..handles import context, is_lock
 from .private import Private
 from .requested import Requested
 
@@ -87,7 +87,7 @@ class Observed:
         """Whether the program did not do this: it belongs to a collective call, or to the words of a lock."""
         if self._job.running is None or self.task in self._inside:
             return True
-        return place is not None and is_lock(place)
+        return place is not None and is_lock(place.lo)
 
     def lock(self, offset: int, held: bool) -> None:
         """The running task has a lock, or is about to let it go."""
@@ -108,7 +108,7 @@ class Observed:
     def access(self, kind: Kind, place: Place, what: str = "") -> None:
         """The running task reads or writes memory."""
         own = place.space == self._own
-        if place.lo < place.hi and (not self._hidden(place) or (own and not is_lock(place) and self._inner)):
+        if place.lo < place.hi and (not self._hidden(place) or (own and not is_lock(place.lo) and self._inner)):
             self.events.append(Access(self.task, caller(), kind, Span(*place), what))
 
     def in_place(self, ends: Iterable[tuple[int, int, bool]]) -> None:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from ...delivery.requests import Place
-from ...enums import CTX
-from ...runtime import here
+from ..enums import CTX
+from ..runtime import here
 
 
-def is_lock(place: Place) -> bool:
-    """Whether a place is a word of a lock that the PE has used."""
+def is_lock(offset: int) -> bool:
+    """Whether a byte of the heap is in the word of a lock that the PE has used."""
     pe = here().current
-    return pe is not None and place.lo & ~7 in pe.locks
+    return pe is not None and bool(pe.locks) and offset & ~7 in pe.locks
 
 
 def context(q: int) -> tuple[str, bool]:
