@@ -132,3 +132,28 @@ def test_a_loop_may_look_at_the_memory_of_another_pe(name: str, spins: bool) -> 
     assert (report.ok, report.cut, bool(report.outcomes)) == (True, 0, True)
     assert report.complete == spins
     assert all("without shmem.spin()" in note for note in report.notes)
+
+
+def has_looked_once(rounds: int | None) -> int:
+    """A loop whose load was moved out of it; or one that only waits a while."""
+    flag = shmem.zeros(1, np.uint64)
+    if shmem.my_pe() == 0:
+        shmem.p(flag, 1, 1)
+        return 0
+    seen, turns = flag[0], 0
+    while seen != 1 and turns != rounds:
+        shmem.spin()
+        turns += 1
+    return turns
+
+
+def test_a_loop_that_spins_and_looks_at_nothing_is_a_deadlock() -> None:
+    report = explore(has_looked_once, 2, "rc_strict", args=(None,))
+    [failure] = report.failures
+    assert (failure.kind, failure.pe) == ("deadlock", None)
+    assert "PE 1 waits in spin, again and again, and looks at nothing" in failure.text
+
+
+def test_one_that_ends_is_none() -> None:
+    report = explore(has_looked_once, 2, "rc_strict", args=(900,))
+    assert (report.ok, report.complete, set(report.outcomes)) == (True, True, {(0, 0), (0, 900)})

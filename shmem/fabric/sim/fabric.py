@@ -24,7 +24,7 @@ from ..interface import CONTEXTS, Caps, Counter, Fabric, Level, Members, Status
 from .calls import Calls
 from .conditions import words_of
 from .memory import SimHeap
-from .polling import Polls
+from .polling import IDLE_MAX, Polls
 from .records import run_record
 from .tasks import Job, Meeting, Step
 
@@ -114,6 +114,8 @@ class SimFabric:
     def do(self, step: Step) -> Any:
         """A step of this PE; sources of requests in flight that the program has changed are noticed first."""
         self.heap.follow()
+        if self.job.running is not None:
+            self.job.running.polls.idle = 0
         return self.job.do(step)
 
     def load(self, place: Place, what: str, plain: bool = True) -> bytes:
@@ -477,8 +479,10 @@ class SimFabric:
 
     def spin(self) -> None:
         """Waits until a byte that this task has looked at since its last call changes."""
-        if seen := self._polls.spun():
+        if seen := self._polls.spun(self.machine.posted.get(self.me, 0)):
             self._await_change(seen, "spin", False)
+        elif self._polls.idle > IDLE_MAX:
+            self._await_change(seen, "spin, again and again, and looks at nothing", False)
 
 
 _conforms: type[Fabric] = SimFabric

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from ...delivery.requests import Place
 
 Seen = Sequence[tuple[Place, bytes]]
+IDLE_MAX = 1000  # who spins so often in a row, and does nothing else, would do so for ever
 
 
 class Polls:
@@ -15,6 +16,8 @@ class Polls:
     def __init__(self) -> None:
         self._seen: dict[Place, bytes] = {}  # since it last spun
         self._same: dict[tuple[str, Place], tuple[bytes, int]] = {}  # by line: what was found there, how often
+        self.idle = 0  # calls of `spun` since the task last made a step or posted a request
+        self._posted = 0
 
     def note(self, line: str, seen: Seen) -> int:
         """Notes a look; how often this line has found the same there, while nothing that the task looks at changed."""
@@ -33,8 +36,10 @@ class Polls:
         """Others have gone on: what was found again and again may be another thing now."""
         self._same.clear()
 
-    def spun(self) -> dict[Place, bytes]:
-        """What was looked at since the last call."""
+    def spun(self, posted: int) -> dict[Place, bytes]:
+        """What was looked at since the last call. posted: how many requests so far."""
         seen, self._seen = self._seen, {}
         self._same.clear()
+        self.idle = self.idle + 1 if posted == self._posted else 1
+        self._posted = posted
         return seen
