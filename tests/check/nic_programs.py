@@ -110,6 +110,8 @@ def _result(opcode: nic.Opcode, **more: Any) -> Callable[[State, nic.QueuePair, 
 
 
 def _local(state: State, qp: nic.QueuePair, y: int) -> None:
+    """The source changes at once, and once more when others have made steps."""
+    state.source[0] += 1
     qp.post(nic.WorkRequest(nic.WRITE, state.source, state.remote[y]))
     state.source[0] += 1
 
