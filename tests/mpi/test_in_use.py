@@ -148,6 +148,7 @@ def test_a_block_whose_lock_is_held_does_not_move():
         shmem.barrier_all()
     moved = np.frombuffer(shmem.realloc(block, 1 << 16), np.int64)
     assert not moved[:64].any()
+    shmem.barrier_all()
     with_it = moved[5:6]
     shmem.set_lock(with_it)
     shmem.clear_lock(with_it)
