@@ -18,6 +18,7 @@ from shmem.check.bounds import Bounds
 from shmem.check.exploration import prepare
 from shmem.check.found import Found
 from shmem.check.strategies import STRATEGIES
+from shmem.check.surroundings import live
 from shmem.delivery.profiles import NAMED, Profile, varied
 from shmem.delivery.requests import Event
 from shmem.errors import ShmemError
@@ -210,7 +211,8 @@ class Begun(Job):
 def ends(made: Drawn, profile: Profile, strategy: str, executions: int) -> Found:
     """All ends of a program, if there are not too many executions."""
     whole = prepare(program, 2, profile, (made,))
-    return STRATEGIES[strategy](lambda: Begun(whole), Bounds(executions=executions), 0, lambda system, moves: False)
+    with live(whole):
+        return STRATEGIES[strategy](lambda: Begun(whole), Bounds(executions=executions), 0, lambda system, moves: False)
 
 
 def compared(made: Drawn, profile: Profile, executions: int) -> bool | None:
