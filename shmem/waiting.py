@@ -87,7 +87,7 @@ def _repeat(
 
 def _told(pe: PE, seen: Callable[[], object]) -> object:
     """What a wait sees: looked at by us, not by the program, where accesses are recorded."""
-    with getattr(pe.fabric, "unrecorded", contextlib.nullcontext)():
+    with (pe.fabric.caps.unrecorded or contextlib.nullcontext)():
         return seen()
 
 

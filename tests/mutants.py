@@ -200,7 +200,7 @@ MUTANTS = (
     Mutant("a wait takes no time", SIM + "sanitize/fabric.py", "            if look:", "            if False:", SANITIZE + "test_rules.py"),
     Mutant("what others may still race with is forgotten", RACES + "judge.py", "lambda made: all(", "lambda made: any(",
            SANITIZE + "test_jobs.py -k forgotten"),
-    Mutant("a changed source is not seen", SIM + "fabric/sim/pending.py", "            if now != each.data:", "            if False:",
+    Mutant("a changed source is not seen", SIM + "fabric/pending.py", "            if now != each.data:", "            if False:",
            CHECK + "test_races.py -k private"),
     Mutant("engine: gates are never shut", N + "net_post.c", "        if (!sm_net_reached(other, g->stage)) return 0;\n", "", NATIVE + "steps.py"),
     Mutant("engine: ordered units come in any order", N + "net_enabled.c", "        if (one) left &= -left;\n", "", NATIVE + "steps.py"),

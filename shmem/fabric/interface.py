@@ -63,6 +63,7 @@ class Caps:
     # is told (offset, bytes, whether they are written) of what a collective call does to the own arrays in place
     in_place: Callable[[Sequence[tuple[int, int, bool]]], None] | None = None
     joined: Callable[[bool], None] | None = None  # is told that a put with signal in several records begins, or is over
+    unrecorded: Callable[[], AbstractContextManager[None]] | None = None  # loads meanwhile are not the program's
 
 
 @dataclass(frozen=True)

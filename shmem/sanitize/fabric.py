@@ -15,13 +15,13 @@ import numpy.typing as npt
 from ..fabric.events import Kind
 from ..fabric.handles import context, is_lock
 from ..fabric.interface import Counter, Level, Members, Status
+from ..fabric.pending import Pending
 from ..framing import shapes_of
 from ..layout import CELL, Reader, by_address
 from ..records import NBI, Conditions, Op, Records
 from ..records import Kind as Word
 from .executor import ThreadExecutor
 from .heap import merged
-from .pending import Pending
 from .recorder import Recorder
 from .rows import is_local, touched
 from .stream import INNER, NO_STORES, PRIVATE, RECORDS, WORD, Frame, access
@@ -201,7 +201,7 @@ class RecordingFabric(Recorder):
                 number = PRIVATE if target is None else target
                 self._write(Frame.QUIET, number.to_bytes(4, "little", signed=True) + bytes([level]), 0, q)
                 if level is not Level.RESULT:
-                    self._pending.read(q, target)
+                    self._pending.complete(q, target, True, True)
 
     # ---- waiting ----
 

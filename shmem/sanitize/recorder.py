@@ -32,7 +32,7 @@ class Recorder(DirectFabric):
         path: str, run: str,
     ) -> None:  # fmt: skip
         super().__init__(me, n, window, cores, survive, isa)
-        self.caps = replace(self.caps, locks=self._locked)
+        self.caps = replace(self.caps, locks=self._locked, unrecorded=self._unrecorded)
         self._path, self._run = path, run
         self._writing = threading.RLock()
         self._speaks = threading.local()
@@ -87,7 +87,7 @@ class Recorder(DirectFabric):
         return self.stream.frame(kind, self._time[0], payload, flags, q)
 
     @contextlib.contextmanager
-    def unrecorded(self) -> Iterator[None]:
+    def _unrecorded(self) -> Iterator[None]:
         """Meanwhile the loads of this thread are none of the program's."""
         self._speaks.silent = True
         try:

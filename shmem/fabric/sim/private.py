@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ...delivery.requests import Key
 from ...memory import caller
 from ..events import Access, Kind, Span
-from .pending import Pending
+from ..pending import Pending
 
 if TYPE_CHECKING:
     from .observed import Observed

@@ -1,4 +1,4 @@
-"""Private memory of operations that are not complete: what the program does to it between its calls, on `sim`.
+"""Private memory of operations that are not complete: what the program does to it between its calls.
 
 Nobody sees an access to private memory, unless the program's lines tell of it. What an operation may still read is
 compared with what it was, what it is to write with poison, whenever the PE calls; a difference is a store.
@@ -10,7 +10,7 @@ import ctypes
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
 
-from ...delivery.requests import Key
+from ..delivery.requests import Key
 
 
 @dataclass(eq=False)
