@@ -120,8 +120,8 @@ def get_checked(target: object, source: object, pe: object, size: object, ctx: o
             here.fabric.hold(q, to)
         _submit_get(here, q, to, at, there, flags)
     else:
-        packed = np.empty(n, to.dtype)
-        _submit_get(here, q, packed, at, there, flags)
+        packed = np.empty(n, to.dtype)  # scattered at once: there must be something in it
+        _submit_get(here, q, packed, at, there)
         scatter(to, n, packed)
 
 
@@ -159,7 +159,10 @@ def get(target: Array, source: Array, pe: int, size: int | None = None, ctx: obj
 
 @fronted
 def get_nbi(target: Array, source: Array, pe: int, size: int | None = None, ctx: object = None) -> None:
-    """As `get`, nonblocking: the data are in target only after `quiet`. OpenSHMEM 1.6, 9.6 (shmem_get_nbi)."""
+    """As `get`, nonblocking: the data are in target only after `quiet`.
+
+    Into a strided target the data come at once. OpenSHMEM 1.6, 9.6 (shmem_get_nbi).
+    """
     get_checked(target, source, pe, size, ctx, NBI)
 
 
