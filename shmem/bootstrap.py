@@ -56,10 +56,16 @@ class World:
         """The fabric that the settings name, and the bytes of heap that a PE gets of those asked for. Collective."""
         from .fabric.direct import DirectFabric, clock_bytes, head_bytes
 
-        clocks = 0 if settings.sanitize is None else clock_bytes()
-        nbytes = fitting_heap(self, asked, given, head_bytes() + SCRATCH_BYTES + clocks)
+        more = 0 if settings.sanitize is None else clock_bytes()
+        if settings.fabric == "nic":
+            from .fabric.nic.fabric import arena_bytes
+
+            more = arena_bytes()
+        nbytes = fitting_heap(self, asked, given, head_bytes() + SCRATCH_BYTES + more)
         cores = len(os.sched_getaffinity(0))
         job = self.me, self.n, partial(shared_segments, self), cores, settings.on_death == "survive", settings.isa
+        if settings.fabric == "nic":
+            return _nic(settings, job), nbytes
         if settings.sanitize is None:
             return DirectFabric(*job), nbytes
         from .sanitize.fabric import RecordingFabric
@@ -89,6 +95,15 @@ class World:
             let_read()
             self.mpi.COMM_WORLD.Abort(code)  # of a duplicate MPICH only exits, and mpiexec answers with another code
         os._exit(code)
+
+
+def _nic(settings: Settings, job: tuple[Any, ...]) -> Fabric:
+    """An adapter by the settings. Raises ArgumentError for a profile that there is none of."""
+    from .delivery.profiles import profile
+    from .fabric.nic import Delivery, NicFabric
+
+    moves = Delivery(profile(settings.profile), settings.seed, settings.progress, limit_s=settings.timeout_s)
+    return NicFabric(*job, delivery=moves)
 
 
 def check_agreed(me: int, everyone: Sequence[dict[str, object]]) -> None:

@@ -142,7 +142,7 @@ class Variable:
 VARIABLES: tuple[Variable, ...] = (
     Variable("fabric", _choice("auto", "direct", "rma", "nic", "sim"), "auto",
              "how bytes travel between PEs; auto is direct if all PEs share a host, else rma",
-             missing="rma and nic"),
+             missing="rma"),
     Variable("heap_size", _HEAP, "1G",
              "symmetric heap of each PE; without it `SHMEM_SYMMETRIC_SIZE` counts. The default is halved, "
              "with one warning, until it fits `/dev/shm`; a size that was asked for and does not fit raises"),
@@ -153,12 +153,12 @@ VARIABLES: tuple[Variable, ...] = (
              "`team_ptr` follow it, transfers go between them as ever"),
     Variable("on_death", _choice("abort", "survive"), "abort",
              "when a PE dies: end the job, or keep the others and raise `PeerDied` where it is needed"),
-    Variable("profile", _NAME, "openshmem", "delivery profile of `shmemu run` on sim, and of nic", missing="nic"),
+    Variable("profile", _NAME, "openshmem", "delivery profile of nic, and of `shmemu run` on sim"),
     Variable("seed", _SEED, None,
-             "seed of the delivery of `shmemu run` on sim (unset, all arrives at once) and on nic (unset, it is drawn "
-             "and printed)", missing="nic"),
+             "seed of the delivery on nic, and of `shmemu run` on sim; unset, all arrives at once and in order"),
     Variable("progress", _choice("inline", "thread", "manual"), "inline",
-             "who moves the emulated NIC", missing="all of it"),
+             "who moves what is in flight on nic: the calls of the PE (what they leave for 1 ms, a thread), a thread "
+             "at once, or only calls that wait for completion"),
     Variable("trace", _PATH, None, "file to write a trace of the run to", missing="all of it"),
     Variable("sanitize", _PATH, None, "folder for the streams of accesses of each PE, "
              "which `shmemu race` judges; direct only"),
@@ -235,14 +235,17 @@ def check_supported(settings: Settings) -> None:
     """Raises ArgumentError for a wish that is understood but belongs to a part that does not exist yet."""
     if not isinstance(settings.fabric, str):
         raise ArgumentError(f"fabric={settings.fabric!r}: must be the name of one")
-    if settings.fabric not in ("auto", "direct", "sim"):
-        raise ArgumentError(f"the fabric {settings.fabric} does not exist yet: this version has direct, sim and auto")
+    if settings.fabric not in ("auto", "direct", "nic", "sim"):
+        have = "direct, nic, sim and auto"
+        raise ArgumentError(f"the fabric {settings.fabric} does not exist yet: this version has {have}")
     if settings.trace is not None:
         raise ArgumentError(f"SHMEMU_TRACE={settings.trace}: this version does not have that yet; unset it")
     if settings.sanitize is not None and settings.fabric == "sim":
         raise ArgumentError(
             f"SHMEMU_SANITIZE={settings.sanitize} records real runs: unset it, and use shmemu check --races on sim"
         )
+    if settings.sanitize is not None and settings.fabric == "nic":
+        raise ArgumentError(f"SHMEMU_SANITIZE={settings.sanitize} does not record the fabric nic yet: unset it")
 
 
 def _variable(field: str) -> Variable:

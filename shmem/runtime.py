@@ -173,11 +173,14 @@ def current() -> PE:
     return current()
 
 
-def init(heap_size: int | str | None = None, fabric: str | None = None) -> None:
+def init(
+    heap_size: int | str | None = None, fabric: str | None = None, profile: str | None = None, seed: int | None = None
+) -> None:
     """Starts shmem on this PE. Collective: returns when every PE of the job has come.
 
     heap_size: bytes of each PE's symmetric heap, or text like "512M"; default `SHMEMU_HEAP_SIZE`, else 1G. Pages cost
-    memory only once touched. fabric: how bytes travel, default `SHMEMU_FABRIC`.
+    memory only once touched. fabric: how bytes travel, default `SHMEMU_FABRIC`. profile, seed: of deliveries on `nic`,
+    default `SHMEMU_PROFILE`, `SHMEMU_SEED`; without a seed all arrives at once and in order.
     Calls nest: each needs its finalize, and arguments, always checked, count in the first only. Any first call of
     another routine does the same with the defaults. Raises SymmetryError if the PEs differ in arguments,
     HeapExhausted if the heaps do not fit into shared memory, ArgumentError for values that mean nothing, StateError for
@@ -189,7 +192,7 @@ def init(heap_size: int | str | None = None, fabric: str | None = None) -> None:
     settings = running.settings if running else process.settings or config.read(warn=mpi_start.first())
     given = settings.heap_size_given or heap_size is not None
     asked = _size(heap_size, settings)
-    chosen = settings if fabric is None else replace(settings, fabric=fabric)
+    chosen = _chosen(settings, fabric=fabric, profile=profile, seed=seed)
     (process.world or bootstrap.World(0, 1)).check(chosen)
     if running is not None:
         running.starts += 1
@@ -203,8 +206,10 @@ def init(heap_size: int | str | None = None, fabric: str | None = None) -> None:
     same: dict[str, object] = {"check_symmetry": settings.check_symmetry, "hosts_emulated": settings.hosts_emulated}
     if settings.sanitize is not None:
         same["sanitize"] = settings.sanitize
+    if chosen.fabric == "nic":
+        same |= {"profile": chosen.profile, "seed": chosen.seed, "progress": chosen.progress}
     world.agree({"heap_size": asked, "fabric": chosen.fabric, **same})
-    process.current = _attach(settings, world, asked, given)
+    process.current = _attach(chosen, world, asked, given)
     _tell_start(process.current)
     if (before := process.ended) is not None:
         process.current.past = tuple(heap for heap in (*before.past, before.heap) if heap.mapped)
@@ -236,6 +241,19 @@ def query_thread() -> THREAD:
     """
     current()
     return THREAD.MULTIPLE
+
+
+def _chosen(settings: Settings, **given: object) -> Settings:
+    """Settings in which what was given replaces what the environment says. Raises ArgumentError."""
+    chosen = replace(settings, **{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
+    seed = chosen.seed
+    if seed is not None and (not isinstance(seed, int) or isinstance(seed, bool) or seed < 0):
+        raise ArgumentError(f"seed={seed!r}: a whole number from 0 up is needed")
+    if chosen.fabric == "nic":
+        from .delivery.profiles import profile as named
+
+        named(chosen.profile)
+    return chosen
 
 
 def _size(heap_size: int | str | None, settings: Settings) -> int:

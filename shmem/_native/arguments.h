@@ -58,7 +58,7 @@ static PyObject *const *gather(PyObject *self, PyObject *const *args, Py_ssize_t
  * OPTION(i) the same where None means that as well. */
 #define TAKE(count, known)                                                                           \
     PyObject *room[ROOM], *const *a = args;                                                          \
-    if (!me || me->any_dead) PYTHON;                                                                 \
+    if (!me || me->any_dead || me->detour) PYTHON;                                                                 \
     if ((names || n != (count)) && !(a = gather(self, args, n, names, known, room))) PYTHON
 #define GIVEN(i) (a == args ? NULL : a[i])
 #define OPTION(i) (GIVEN(i) == Py_None ? NULL : GIVEN(i))

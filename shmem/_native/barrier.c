@@ -4,6 +4,7 @@
  * leaves his, the others compare, and the generation's lowest bit tells everybody whether all were equal. */
 #include <pthread.h>
 #include "core.h"
+#include "nic.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -36,6 +37,8 @@ static int wait_released(sm_pe *p, sm_visit *v, sm_slot *s, int64_t timeout_ns) 
         if (released(v, s, &status)) return status;
         sm_pause();
     }
+    while (p->detour && sm_nic_progress(p->nic))
+        if (released(v, s, &status)) return status;
     int64_t now = sm_now_ns(), end = timeout_ns > INT64_MAX - now ? INT64_MAX : now + timeout_ns, entered = now, looked = now;
     if (p->survive && member_died(p, v)) return SM_DIED;
     atomic_fetch_add(&s->sleepers, 1);

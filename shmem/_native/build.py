@@ -1,9 +1,9 @@
 """How the C core is built: two extension modules from the C files of this folder.
 
-`_core` is cffi's (API mode, declarations in core_api.h and net_api.h); `_hot` is hot.c, the thin front of the hot calls
-in CPython's C API, with the same C files behind it. setup.py runs this file, from the folder it is in itself.
-`python shmem/_native/build.py` only says what this machine lacks for the build: one sentence, exit code 1.
-Needs nothing but the standard library until `ffibuilder` is called.
+`_core` is cffi's (API mode, declarations in the headers named *_api.h); `_hot` is hot.c, the thin front of
+the hot calls in CPython's C API, with the same C files behind it. setup.py runs this file, from the folder it is in
+itself. `python shmem/_native/build.py` only says what this machine lacks for the build: one sentence, exit
+code 1. Needs nothing but the standard library until `ffibuilder` is called.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import tempfile
 from typing import Any
 
 FOLDER = os.path.dirname(__file__)  # relative in setup.py: setuptools refuses absolute sources
-DECLARATIONS = [os.path.join(FOLDER, name) for name in ("core_api.h", "net_api.h")]
+DECLARATIONS = [os.path.join(FOLDER, name) for name in ("core_api.h", "net_api.h", "ring_api.h", "nic_api.h")]
 HOT = os.path.join(FOLDER, "hot.c")
 MACHINES = ("x86_64", "aarch64")
 # Both modules are abi3 from Python 3.10 on, and so is the wheel; hot.c says the same value.
@@ -72,7 +72,7 @@ def ffibuilder() -> Any:
             ffi.cdef(declarations.read())
     ffi.set_source(
         "shmem._native._core",
-        '#include <stdint.h>\n#include "core_api.h"\n#include "net_api.h"\n',
+        "#include <stdint.h>\n" + "".join(f'#include "{os.path.basename(name)}"\n' for name in DECLARATIONS),
         sources=sources(),
         **extension_args(),
     )

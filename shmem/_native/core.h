@@ -22,7 +22,8 @@
 #define SM_MAGIC 0x73686d656d753031ull
 
 enum { SM_OK = 0, SM_TIMEOUT = -1, SM_INTERRUPTED = -2, SM_DIED = -3, SM_MISMATCH = -4, SM_BAD_OP = -5, SM_SKIPPED = -6,
-       SM_CANCELLED = -7, SM_BUSY = -8 };
+       SM_CANCELLED = -7, SM_BUSY = -8, SM_STUCK = -9, SM_NO_MEMORY = -10,
+       SM_NO_ROOM = -11, SM_OVERRUN = -12 };
 enum { SM_ALIVE = 1, SM_ENDED = 2, SM_DEAD = 3 };
 enum { SM_EQ, SM_NE, SM_GT, SM_LE, SM_LT, SM_GE };
 enum { SM_I32, SM_U32, SM_I64, SM_U64, SM_F32, SM_F64 };
@@ -86,6 +87,8 @@ struct sm_pe {
     uint64_t *live;                         /* one bit a granule */
     uint64_t frees;                         /* blocks given back so far: what was worked out before is worth nothing */
     int any_dead;
+    _Atomic int detour;                     /* records to other PEs go through `nic` (see nic.c) */
+    struct sm_nic *nic;
     sm_visit visits[SM_SLOTS];              /* one barrier a slot at a time: threads meet in teams of their own */
     uint8_t *members[SM_SLOTS];             /* of each slot's team, a byte a PE; NULL: all PEs */
     uint64_t posted[SM_QUEUES], completed[SM_QUEUES];   /* records put on each queue; up to which quiet has come */
@@ -123,6 +126,8 @@ void sm_let_read(void);                     /* waits, 2 s at most, until the pip
                                              * MPICH's launcher loses what it has not read when the job aborts */
 void sm_cast(const sm_op *op);
 void sm_put_lines(sm_pe *p, const sm_op *op);
+void sm_write_lines(const sm_op *op, char *first);      /* the lines of a record, from an address on */
+uint64_t sm_line_bytes(const sm_lines *l, uint64_t n, uint64_t i);       /* of line i of a message of n bytes */
 int sm_poll_lines(sm_pe *p, const sm_op *op, int64_t timeout_ns);
 int sm_reduce(sm_pe *p, const sm_op *op);
 

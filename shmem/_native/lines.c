@@ -4,6 +4,7 @@
  * spins briefly and then naps, ever longer: a nap adds at most a 32nd to the time waited so far, or 50 us.
  * The last bytes of a payload are padded with zeros. Little-endian, like both machines that this is built for. */
 #include "core.h"
+#include "nic.h"
 
 #include <errno.h>
 #include <string.h>
@@ -75,10 +76,13 @@ static void put_run(const sm_cells *c, cell *to, uint64_t n, const char *data, u
     }
 }
 
-void sm_put_lines(sm_pe *p, const sm_op *op) {
+uint64_t sm_line_bytes(const sm_lines *l, uint64_t n, uint64_t i) { return l->line - line_at(l, NULL, n, i).cut; }
+
+void sm_put_lines(sm_pe *p, const sm_op *op) { sm_write_lines(op, p->heap[op->pe] + op->dst); }
+
+void sm_write_lines(const sm_op *op, char *first) {
     const sm_lines *l = (const sm_lines *)(uintptr_t)op->aux;
     const char *data = (const char *)(uintptr_t)op->src;
-    char *first = p->heap[op->pe] + op->dst;
     int last = l->order == SM_FLAG_LAST;
     if (one_run(l)) {
         put_run(l->cells, (cell *)(void *)first, op->cond * l->cells->n, data, op->n, op->value, 0);
@@ -142,6 +146,7 @@ static int bide(sm_pe *p, patience *t) {
         sm_pause();
         return SM_OK;
     }
+    if (p->detour && sm_nic_progress(p->nic)) return SM_OK;
     int64_t now = sm_now_ns();
     if (!t->since) t->since = now;
     if (now >= t->end) return SM_TIMEOUT;

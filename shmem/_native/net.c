@@ -71,21 +71,28 @@ void sm_net_link(sm_net *net, int slot) {
     r->chain = net->hash[b];
     net->hash[b] = slot;
     r->in_flight = 1;
+    net->n_flight++;
 }
 
 void sm_net_unlink(sm_net *net, sm_req *r) {
     int32_t slot = (int32_t)(r - net->reqs), *at = &net->hash[bucket(r->w.pe, r->w.number)];
     while (*at != slot) at = &net->reqs[*at].chain;
     *at = r->chain;
+    if (r->let_in || r->holds) sm_net_let_out(net, r);
     if (r->prev < 0) net->first = r->next;
     else net->reqs[r->prev].next = r->next;
     if (r->next < 0) net->last = r->prev;
     else net->reqs[r->next].prev = r->prev;
     r->in_flight = 0;
+    net->n_flight--;
 }
 
 void sm_net_free_slot(sm_net *net, sm_req *r) {
     r->used = 0;
+    if (r->data_room > SM_KEPT) {
+        free(r->data);
+        r->data = NULL, r->data_room = 0;
+    }
     r->next = net->spare;
     net->spare = (int32_t)(r - net->reqs);
 }
@@ -192,12 +199,12 @@ int64_t sm_net_next(const sm_net *net, int64_t slot, sm_request_view *out) {
     if (at < 0) return -1;
     const sm_req *r = &net->reqs[at];
     *out = (sm_request_view){
-        .number = r->w.number, .receive = r->receive, .pe = r->w.pe, .at = r->w.at, .units = r->units, .ndata = r->ndata,
+        .number = r->w.number, .receive = r->receive, .pe = r->w.pe, .target = r->w.target, .at = r->w.at, .units = r->units, .ndata = r->ndata,
         .placed = sm_net_placed(r), .landed = sm_net_landed(r), .again = sm_net_again(r), .data = r->data,
         .gates = r->gates, .ngates = r->ngates, .bad = r->w.bad, .read = r->read, .rung = r->rung, .admitted = r->admitted,
         .accepted = r->accepted, .denied = r->denied, .fetched = r->fetched, .worded = r->worded, .told = r->told,
         .retired = r->retired, .fenced = r->fenced, .spread = r->spread, .ascending = r->ascending, .split = r->split,
-        .repeats = r->repeats,
+        .repeats = r->repeats, .queue = r->w.queue, .wr_id = r->w.wr_id,
     };
     return at;
 }

@@ -9,9 +9,12 @@
 #define SM_NET_H
 #include "core.h"
 #include "net_api.h"
+#include "ring_api.h"
+#include "ring.h"
 
 #define SM_RESTS 16                         /* more places of a source or result are refused */
 #define SM_HASH 256
+#define SM_KEPT (1 << 16)                   /* bytes: a slot gives larger buffers of data back */
 
 typedef struct {
     sm_item *items;
@@ -26,6 +29,8 @@ typedef struct {
     uint8_t in_flight, read, rung, admitted, accepted, denied, fetched, worded, told, retired, fenced, spread;
     uint8_t ascending, split, repeats;
     int64_t receive;                        /* the number of the receive taken; -1 */
+    int64_t since;                          /* when it was first seen without a receive; 0: not yet */
+    uint8_t let_in, holds;                  /* counted in its segments, in a receive queue in shared memory */
     uint64_t unit, units, placed, landed, again;        /* bytes; how many there are, and to how many that happened */
     uint64_t words;                         /* of 64 bits, of each of the three sets of units */
     uint64_t *bits, bits_room;
@@ -49,12 +54,18 @@ typedef struct {
     int overrun;
     int64_t space, written, taken, room;    /* entry i is at i modulo room */
     sm_cqe *entries;
+    sm_cq_ring *ring;                       /* in shared memory: it is there, and not here */
 } sm_cq;
 
 typedef struct {
     int32_t cq, failed_queue, failed_pe;
     int64_t taken, failed_number;
     sm_fifo posted;
+    sm_arena *arena;                        /* in shared memory: in that of PE `pe`, for the peer that its table names */
+    sm_pair_place *place;
+    sm_rq_ring *ring;
+    int32_t pe, peer, index;
+    int64_t heap, there;                    /* the spaces of that PE's heap and arena */
 } sm_taker;
 
 typedef struct {
@@ -77,6 +88,8 @@ struct sm_net {
     sm_taker *takers;
     sm_receiver *pes;
     int64_t nspaces, nqueues, ncqs, ntakers, npes;
+    sm_pe *p;                               /* shared memory: whose engine this is; else NULL */
+    int64_t n_flight;                       /* how many requests are in flight */
 };
 
 #define SM_EACH(net, r) \
@@ -84,7 +97,7 @@ struct sm_net {
 
 static inline int sm_net_has(const sm_req *r, uint32_t flag) { return (r->w.flags & flag) != 0; }
 static inline uint64_t sm_net_size(const sm_place *p) { return p->hi - p->lo; }
-static inline char *sm_net_at(const sm_net *net, const sm_place *p) { return net->spaces[p->space].base + p->lo; }
+static inline char *sm_net_at(const sm_net *net, const sm_place *p) { return (char *)((uintptr_t)net->spaces[p->space].base + p->lo); }
 static inline sm_item *sm_net_item_at(const sm_fifo *f, int64_t i) { return &f->items[f->head + i]; }
 
 /* net.c */
@@ -98,12 +111,14 @@ void sm_net_unlink(sm_net *net, sm_req *r);                      /* out of fligh
 void sm_net_free_slot(sm_net *net, sm_req *r);
 /* net_memory.c */
 void sm_net_write(const sm_net *net, const sm_place *place, const uint8_t *from);
+void sm_net_place(const sm_net *net, const sm_place *place, const uint8_t *from);
 void sm_net_load_bytes(uint8_t *to, const char *from, uint64_t n);
 uint64_t sm_net_updated(uint64_t old, const sm_update *update);
 uint64_t sm_net_atomic(const sm_net *net, const sm_place *place, const sm_update *update);   /* returns the old value */
 int sm_net_fits(const sm_net *net, const sm_place *place);
 int sm_net_fits_word(const sm_net *net, const sm_place *place, const sm_update *update);
 void sm_net_read_own(sm_net *net, int pe, const sm_place *place, uint8_t *out);
+uint64_t sm_net_draw(uint64_t *state);                           /* the next number of a generator */
 /* net_post.c */
 int sm_net_cut(sm_net *net, sm_req *r);
 void sm_net_unit(const sm_req *r, uint64_t i, uint64_t *lo, uint64_t *hi);       /* offsets from at.lo */
@@ -125,13 +140,22 @@ int sm_net_untold(sm_net *net, sm_req *r);                       /* 1: likewise 
 int sm_net_bell(sm_net *net, const sm_event *event);
 /* net_told.c */
 int sm_net_tell(sm_net *net, int cq, const sm_cqe *told);
-int sm_net_has_receive(const sm_net *net, const sm_req *r);
+int sm_net_has_receive(sm_net *net, const sm_req *r);
 int sm_net_accept(sm_net *net, sm_req *r);
 void sm_net_give_up(sm_net *net, sm_req *r);
 int sm_net_flush_receives(sm_net *net, sm_queue *q, int queue, const sm_req *r);
+/* net_shared.c */
+int sm_net_cq_at(sm_net *net, sm_cq_ring *ring);                 /* a completion queue in shared memory */
+int sm_net_taker_at(sm_net *net, int pe, int peer, int index, sm_arena *arena, int64_t heap, int64_t there);
+sm_rq_ring *sm_net_ring_of(sm_net *net, sm_taker *t);            /* NULL: its owner has no such queue pair now */
+int sm_net_take_ring(sm_net *net, sm_req *r, sm_taker *t, sm_item *receive);     /* 0: there is none */
+void sm_net_told(sm_req *r, sm_taker *t);                        /* its receive is told of, or will never be */
+int sm_net_let_in(sm_net *net, sm_req *r);                       /* 0: a segment that it goes to has ended */
+void sm_net_let_out(sm_net *net, sm_req *r);                     /* as it leaves: of segments, of a receive */
 /* net_order.c */
 int sm_net_ended(const sm_net *net, const sm_req *r);
 int sm_net_may_admit(const sm_net *net, const sm_req *r);
 void sm_net_admit(sm_net *net, sm_req *r);
+int sm_net_owes(const sm_net *net, int pe, int queue, int target, unsigned stage, unsigned kinds);   /* bits of kinds */
 
 #endif

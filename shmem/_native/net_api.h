@@ -17,6 +17,7 @@ enum { SM_OP_NONE, SM_OP_SET, SM_OP_SWAP, SM_OP_ADD, SM_OP_FETCH, SM_OP_COMPARE_
 /* Statuses that the engine gives itself; a program may doom a request with any number above. */
 enum { SM_STATUS_NONE, SM_STATUS_OK, SM_STATUS_FLUSH, SM_STATUS_REM_ACCESS, SM_STATUS_RNR_RETRY, SM_STATUS_REM_INV_REQ,
        SM_STATUS_LOC_LEN, SM_STATUS_RETRY };
+enum { SM_RECEIVE = 9 };
 enum { SM_ON_ERROR, SM_ON_ERROR_SUSPEND, SM_ON_ERROR_GO_ON };    /* the later ones are flushed, stop, or go on */
 enum { SM_COVERS_OWN, SM_COVERS_EARLIER, SM_COVERS_ALL };
 enum { SM_NET_NO_MEMORY = -1, SM_NET_BAD = -2, SM_NET_NONE = -3 };    /* BAD: malformed; NONE: there is no such thing */
@@ -39,7 +40,7 @@ enum {
 typedef struct {
     const uint64_t *rules;                  /* [kind of first][kind of second][SM_IF_ALL] */
     const uint64_t *apart;                  /* [kind of first][kind of second], of different targets */
-    uint64_t unit;
+    uint64_t unit, pieces;                  /* bytes; into how many parts at most a request is cut, 0: each unit by itself */
     uint8_t ascending, repeat, lost_ack, lost_doorbell, program_order, engine_scoped, in_turn, covers, on_error;
     uint8_t forwarding;                     /* a PE sees its own stores before they are placed */
     uint8_t halves;                         /* an atomic on an adapter is two events: others may come between (not atomics) */
@@ -78,6 +79,8 @@ typedef struct {
     int64_t segments[2];                    /* spaces of one byte; -1 */
     uint64_t immediate;
     uint32_t flags, order, blocks, bad;
+    uint64_t wr_id;                         /* of a queue pair: what its completion says, besides `entry` and `opcode` */
+    uint32_t entry, opcode;
 } sm_request;
 
 typedef struct {                            /* an entry of a completion queue */
@@ -85,6 +88,8 @@ typedef struct {                            /* an entry of a completion queue */
     int32_t pe, queue;
     uint32_t status, has_immediate;
     uint64_t nbytes, immediate;
+    uint64_t wr_id;
+    uint32_t entry, opcode;                 /* opcode: of a receive SM_RECEIVE */
 } sm_cqe;
 typedef struct {                            /* an item of a queue: a request and its blocks or bell, or a posted receive */
     int64_t number, more;
@@ -95,7 +100,7 @@ typedef struct {                            /* an item of a queue: a request and
  * used again. Bits of units are words of 64, the lowest first. */
 typedef struct {
     int64_t number, receive;
-    int32_t pe, pad;
+    int32_t pe, target;
     sm_place at;
     uint64_t units, ndata;
     const uint64_t *placed, *landed, *again;
@@ -105,6 +110,8 @@ typedef struct {
     uint32_t bad;
     uint8_t read, rung, admitted, accepted, denied, fetched, worded, told, retired, fenced, spread;
     uint8_t ascending, split, repeats;
+    int32_t queue;
+    uint64_t wr_id;
 } sm_request_view;
 typedef struct {
     uint32_t pi, ci;

@@ -95,7 +95,7 @@ static int give_effects(const sm_net *net, sm_walk *walk, const sm_req *r) {
     return 1;
 }
 
-static void next_events(const sm_net *net, sm_walk *walk, const sm_req *r) {
+static void next_events(sm_net *net, sm_walk *walk, const sm_req *r) {
     int ring = sm_net_has(r, SM_REQ_RING), special = ring ? sm_net_special(net, r) : 0;
     if (special) {
         if (special > 1) give(walk, r, SM_ACT_RETIRE, 0);
@@ -145,8 +145,8 @@ int64_t sm_net_enabled(sm_net *net, int64_t first, int64_t most, sm_event *out) 
 }
 
 /* The next number of a generator (splitmix64). */
-static uint64_t draw(uint64_t *seed) {
-    uint64_t z = *seed += 0x9e3779b97f4a7c15ull;
+uint64_t sm_net_draw(uint64_t *state) {
+    uint64_t z = *state += 0x9e3779b97f4a7c15ull;
     z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
     z = (z ^ z >> 27) * 0x94d049bb133111ebull;
     return z ^ z >> 31;
@@ -160,7 +160,7 @@ int64_t sm_net_step(sm_net *net, int64_t most, uint64_t *seed, int faults) {
         walk_all(net, &count, !seed);
         if (!count.n) break;
         if (seed) {
-            sm_walk pick = {&event, (int64_t)(draw(seed) % (uint64_t)count.n), 1, 0, !faults};
+            sm_walk pick = {&event, (int64_t)(sm_net_draw(seed) % (uint64_t)count.n), 1, 0, !faults};
             walk_all(net, &pick, 1);
         }
         int code = sm_net_fire(net, &event);

@@ -50,7 +50,7 @@ static void read_unit(sm_net *net, sm_req *r, uint64_t lo, uint64_t hi) {
 
 static void write_unit(sm_net *net, sm_req *r, uint64_t lo, uint64_t hi) {
     sm_place there = {r->w.at.space, r->w.at.lo + lo, r->w.at.lo + hi};
-    sm_net_write(net, &there, r->data + lo);
+    sm_net_place(net, &there, r->data + lo);
 }
 
 static void place(sm_net *net, sm_req *r, uint64_t unit) {
@@ -79,7 +79,7 @@ static void land(sm_net *net, sm_req *r, uint64_t unit) {
     for (first = lo; first >= sm_net_size(piece); piece = piece == &r->w.result ? r->rest : piece + 1)
         first -= sm_net_size(piece);
     sm_place there = {piece->space, piece->lo + first, piece->lo + first + (hi - lo)};
-    sm_net_write(net, &there, r->data + lo);
+    sm_net_place(net, &there, r->data + lo);
     sm_net_landed(r)[unit >> 6] |= 1ull << (unit & 63);
     r->landed++;
 }
@@ -91,9 +91,14 @@ static int receive(sm_net *net, sm_req *r) {
     r->told = 1;
     sm_cqe told = {
         .number = r->w.number, .receive = r->receive, .pe = r->w.pe, .queue = r->w.queue, .status = SM_STATUS_OK,
+        .opcode = SM_RECEIVE,
         .has_immediate = sm_net_has(r, SM_REQ_IMMEDIATE), .nbytes = sm_net_size(&r->w.at), .immediate = r->w.immediate,
     };
-    return cq < 0 ? SM_NET_NONE : sm_net_tell(net, cq, &told);
+    if (cq < 0) return SM_NET_NONE;
+    if (r->holds) told.queue = net->takers[r->w.taker].ring->pair;
+    int done = sm_net_tell(net, cq, &told);
+    if (r->holds) sm_net_told(r, &net->takers[r->w.taker]);
+    return done;
 }
 
 /* The events whose unit is one of the request's. */

@@ -27,6 +27,15 @@ int64_t sm_net_unfinished(const sm_net *net, int pe, int queue, int target) {
     return n;
 }
 
+int sm_net_owes(const sm_net *net, int pe, int queue, int target, unsigned stage, unsigned kinds) {
+    if (net->profile.engine_scoped && target < 0) return 0;
+    SM_EACH(net, r) {
+        if (r->w.pe != pe || r->w.queue != queue || !(kinds >> r->w.kind & 1) || (target >= 0 && r->w.target != target)) continue;
+        if (!sm_net_reached(r, stage)) return 1;
+    }
+    return 0;
+}
+
 int sm_net_left(const sm_net *net, int pe, int target) {
     SM_EACH(net, r) {
         if (r->w.pe != pe || !sm_net_has(r, SM_REQ_RING) || (target >= 0 && r->w.target != target)) continue;
@@ -84,7 +93,7 @@ int sm_net_may_admit(const sm_net *net, const sm_req *r) {
 }
 
 void sm_net_admit(sm_net *net, sm_req *r) {
-    if (sm_net_ended(net, r)) sm_net_doom(net, r, SM_STATUS_REM_ACCESS);
+    if (net->p ? !sm_net_let_in(net, r) : sm_net_ended(net, r)) sm_net_doom(net, r, SM_STATUS_REM_ACCESS);
     else r->admitted = 1;
 }
 

@@ -33,10 +33,18 @@ static int cut_pieces(sm_req *r, uint64_t size) {
     return 0;
 }
 
+/* How many bytes lie between two cuts: a unit, or so many that there are not too many parts. */
+static uint64_t part_of(const sm_net *net, const sm_req *r) {
+    uint64_t unit = net->profile.unit, most = net->profile.pieces, lo = r->w.at.lo, hi = r->w.at.hi;
+    if (r->w.kind == SM_KIND_ATOMIC || most == 1) return 1ull << 62;
+    if (!most || hi == lo || (hi - 1) / unit - lo / unit < most) return unit;
+    return (hi - lo + unit * (most - 1) - 1) / (unit * (most - 1)) * unit;     /* the cuts are at multiples: one part more */
+}
+
 /* Cuts a request at multiples of the unit, and at the borders of the places of its result. An atomic is one unit. */
 int sm_net_cut(sm_net *net, sm_req *r) {
     const sm_place *at = &r->w.at;
-    r->unit = r->w.kind == SM_KIND_ATOMIC ? 1ull << 62 : net->profile.unit;
+    r->unit = part_of(net, r);
     r->units = 0;
     if (in_pieces(r) && cut_pieces(r, sm_net_size(at))) return SM_NET_NO_MEMORY;
     if (!in_pieces(r) && at->lo < at->hi) r->units = (at->hi - 1) / r->unit - at->lo / r->unit + 1;
@@ -174,8 +182,9 @@ static void begin(sm_net *net, sm_req *r) {
     r->accepted = !(ring && sm_net_has(r, SM_REQ_NEEDS_RECEIVE));
     r->rung = sm_net_has(r, SM_REQ_RUNG);
     r->admitted = sm_net_has(r, SM_REQ_ADMITTED);
-    r->denied = r->fenced = r->spread = 0;
+    r->denied = r->fenced = r->spread = r->let_in = r->holds = 0;
     r->receive = -1;
+    r->since = 0;
 }
 
 int sm_net_post(sm_net *net, const sm_request *request) {

@@ -95,7 +95,7 @@ void sm_net_doom(sm_net *net, sm_req *r, uint32_t status) {
 
 static int tell(sm_net *net, const sm_req *r, uint32_t status) {
     sm_cqe told = {.number = r->w.number, .receive = -1, .pe = r->w.pe, .queue = r->w.queue, .status = status,
-                   .nbytes = sm_net_size(&r->w.at)};
+                   .nbytes = sm_net_size(&r->w.at), .wr_id = r->w.wr_id, .entry = r->w.entry, .opcode = r->w.opcode};
     return sm_net_tell(net, net->queues[r->w.queue].cq, &told);
 }
 

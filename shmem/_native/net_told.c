@@ -29,6 +29,10 @@ static int more_room(sm_cq *cq) {
 
 int sm_net_tell(sm_net *net, int queue, const sm_cqe *told) {
     sm_cq *cq = &net->cqs[queue];
+    if (cq->ring) {
+        sm_ring_tell(net->p, cq->ring, told, (uint32_t)told->queue);
+        return 0;
+    }
     int full = cq->written - cq->taken >= cq->room;
     if (full && !cq->depth && more_room(cq)) return SM_NET_NO_MEMORY;
     if (full && cq->depth) cq->overrun = 1;
@@ -72,7 +76,7 @@ int sm_net_open_taker(sm_net *net, int taker, int cq, int64_t taken) {
 /* A receive that is flushed, as the failure of a queue pair tells. */
 static int tell_flush(sm_net *net, const sm_taker *t, int64_t number) {
     sm_cqe told = {.number = t->failed_number, .receive = number, .pe = t->failed_pe, .queue = t->failed_queue,
-                   .status = SM_STATUS_FLUSH};
+                   .status = SM_STATUS_FLUSH, .opcode = SM_RECEIVE};
     return sm_net_tell(net, t->cq, &told);
 }
 
@@ -98,6 +102,12 @@ int sm_net_flush_receives(sm_net *net, sm_queue *q, int queue, const sm_req *r) 
     t->failed_queue = queue;
     t->failed_pe = r->w.pe;
     t->failed_number = r->w.number;
+    sm_item receive;
+    if (t->arena && sm_net_ring_of(net, t)) {
+        atomic_store(&SM_SHARED(t->ring->failed), 1);
+        while (sm_net_take_ring(net, NULL, t, &receive))
+            if (tell_flush(net, t, receive.number)) return SM_NET_NO_MEMORY;
+    }
     for (; t->posted.n; t->taken++, sm_net_pop(&t->posted))
         if (tell_flush(net, t, sm_net_item_at(&t->posted, 0)->number)) return SM_NET_NO_MEMORY;
     return 0;
@@ -117,17 +127,25 @@ int sm_net_pe(sm_net *net, int pe, int64_t receives, int cq) {
 
 int64_t sm_net_receives(const sm_net *net, int pe) { return pe < net->npes ? net->pes[pe].receives : -1; }
 
-int sm_net_has_receive(const sm_net *net, const sm_req *r) {
-    if (r->w.taker >= 0) return net->takers[r->w.taker].posted.n > 0;
+int sm_net_has_receive(sm_net *net, const sm_req *r) {
+    sm_taker *t = r->w.taker < 0 ? NULL : &net->takers[r->w.taker];
+    if (t && t->arena) return sm_net_ring_of(net, t) && !atomic_load(&SM_SHARED(t->ring->failed)) && sm_ring_has(t->ring);
+    if (t) return t->posted.n > 0;
     return sm_net_receives(net, r->w.target) != 0;
 }
 
 /* A request takes the next posted buffer; what is sent goes there, if it fits. */
 static int take(sm_net *net, sm_req *r, sm_taker *t) {
-    sm_item receive = *sm_net_item_at(&t->posted, 0);
     uint64_t size = sm_net_size(&r->w.at);
-    sm_net_pop(&t->posted);
-    t->taken++;
+    sm_item receive;
+    if (t->arena) {
+        if (!sm_net_take_ring(net, r, t, &receive)) return 0;
+    } else {
+        receive = *sm_net_item_at(&t->posted, 0);
+        sm_net_pop(&t->posted);
+        t->taken++;
+    }
+    r->accepted = 1;
     r->receive = receive.number;
     if (r->w.kind != SM_KIND_SEND) return 0;
     if (size <= sm_net_size(&receive.place)) {
@@ -135,14 +153,18 @@ static int take(sm_net *net, sm_req *r, sm_taker *t) {
         return sm_net_cut(net, r);
     }
     sm_cqe told = {.number = r->w.number, .receive = receive.number, .pe = r->w.pe, .queue = r->w.queue,
-                   .status = SM_STATUS_LOC_LEN, .nbytes = size};
+                   .status = SM_STATUS_LOC_LEN, .nbytes = size, .opcode = SM_RECEIVE};
     sm_net_doom(net, r, SM_STATUS_REM_INV_REQ);
-    return sm_net_tell(net, t->cq, &told);
+    if (t->arena) told.queue = t->ring->pair;
+    int done = sm_net_tell(net, t->cq, &told);
+    if (r->holds) sm_net_told(r, t);
+    return done;
 }
 
 int sm_net_accept(sm_net *net, sm_req *r) {
-    r->accepted = 1;
+    if (net->p && !sm_net_let_in(net, r)) return 0;              /* ADMIT is for that */
     if (r->w.taker >= 0) return take(net, r, &net->takers[r->w.taker]);
+    r->accepted = 1;
     if (sm_net_receives(net, r->w.target) > 0) net->pes[r->w.target].receives--;
     return 0;
 }

@@ -1,6 +1,7 @@
 /* The record loop of the `direct` fabric: one operation record after the other, in order, each complete before the
  * next (a run of streaming copies is closed by a store fence before anything that orders or signals). */
 #include "core.h"
+#include "nic.h"
 
 static int run_wait(sm_pe *p, const sm_op *op, int64_t timeout_ns) {
     int kind = op->width;
@@ -15,8 +16,22 @@ static int run_wait(sm_pe *p, const sm_op *op, int64_t timeout_ns) {
     return SM_OK;
 }
 
+#define ALL_KINDS 31
+
+static int run_quiet(sm_pe *p, int q, int64_t timeout_ns) {
+    int status = p->detour ? sm_nic_complete(p->nic, q, -1, SM_STAGE_ANSWERED, ALL_KINDS, timeout_ns) : SM_OK;
+    if (!status) sm_complete(p, q);
+    return status;
+}
+
+static void run_fence(sm_pe *p, int q) {
+    if (p->detour) sm_nic_fence(p->nic, q);
+    sm_fence(p);
+}
+
 static int run_barrier(sm_pe *p, int q, const sm_op *op, int64_t timeout_ns) {
-    if (!sm_in_barrier(p, op->width)) sm_complete(p, q);
+    int status = sm_in_barrier(p, op->width) ? SM_OK : run_quiet(p, q, timeout_ns);
+    if (status) return status;
     return sm_barrier(p, op->width, op->pe, (int)op->n, op->value, timeout_ns);
 }
 
@@ -70,6 +85,11 @@ int sm_run(sm_pe *p, int q, sm_op *ops, int64_t n, int64_t *done, int64_t timeou
             sm_close_stores();
             open_stores = 0;
         }
+        if (p->detour && sm_nic_takes(p->nic, op)) {
+            if (open_stores) sm_close_stores(), open_stores = 0;
+            if ((status = sm_nic_record(p->nic, q, op))) break;
+            continue;
+        }
         switch (op->op) {
         case SM_NOP: break;
         case SM_PUT: run_put(p, op, &open_stores); break;
@@ -81,8 +101,8 @@ int sm_run(sm_pe *p, int q, sm_op *ops, int64_t n, int64_t *done, int64_t timeou
             sm_put_signal(p, op->pe, op->dst, (const void *)(uintptr_t)op->src, op->n, op->aux, op->value,
                           op->flags & ~SM_NBI);
             break;
-        case SM_FENCE: sm_fence(p); break;
-        case SM_QUIET: sm_complete(p, q); break;
+        case SM_FENCE: run_fence(p, q); break;
+        case SM_QUIET: status = run_quiet(p, q, timeout_ns); break;
         case SM_WAIT: status = run_wait(p, op, timeout_ns); break;
         case SM_BARRIER: status = run_barrier(p, q, op, timeout_ns); break;
         case SM_COPY_ROWS: sm_copy_rows(op); break;

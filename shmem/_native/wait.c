@@ -4,6 +4,7 @@
  * wakes. Either the waiter sees the store or the signaller sees the waiter. No sched_yield: on current kernels it is
  * a trap. Every sleep is capped, so that a dead peer or a store that wakes nobody is noticed. */
 #include "core.h"
+#include "nic.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -154,6 +155,8 @@ int sm_wait_any(sm_pe *p, const sm_condition *any, int64_t n, int64_t timeout_ns
         if ((*held = sm_test_any(p, any, n)) >= 0) return SM_OK;
         sm_pause();
     }
+    while (p->detour && sm_nic_progress(p->nic))        /* what is in flight goes on before the PE sleeps */
+        if ((*held = sm_test_any(p, any, n)) >= 0) return SM_OK;
     sm_head *h = p->head[p->me];
     uint64_t bits = buckets_of(any, n);
     _Atomic uint32_t *wake = enter_buckets(h, bits);

@@ -36,10 +36,10 @@ def run(
         str | None, typer.Option(metavar="SIZE", help="Symmetric heap of each PE, such as 512M: SHMEMU_HEAP_SIZE.")
     ] = None,
     profile: Annotated[
-        str | None, typer.Option(metavar="NAME", help="On sim: how messages may arrive, SHMEMU_PROFILE.")
+        str | None, typer.Option(metavar="NAME", help="On sim and nic: how messages may arrive, SHMEMU_PROFILE.")
     ] = None,
     seed: Annotated[
-        str | None, typer.Option(metavar="N", help="On sim: draws who goes on and what arrives, SHMEMU_SEED.")
+        str | None, typer.Option(metavar="N", help="On sim and nic: draws what arrives when, SHMEMU_SEED.")
     ] = None,
     clock: Annotated[
         str | None,
@@ -60,8 +60,10 @@ def run(
 
         config.read()  # warns
         raise typer.Exit(run_main(pes, program or [], settings, timeout, clock))
-    if profile is not None or seed is not None or clock is not None:
-        raise ArgumentError(f"--profile, --seed and --clock are for --fabric sim: {settings.fabric} knows none")
+    if clock is not None:
+        raise ArgumentError(f"--clock is for --fabric sim: {settings.fabric} has the time of this machine")
+    if (profile is not None or seed is not None) and settings.fabric != "nic":
+        raise ArgumentError(f"--profile and --seed are for --fabric sim and nic: {settings.fabric} knows neither")
     from shmem.launch import run_job
 
     raise typer.Exit(run_job(pes, program or [], survive=survive, timeout=timeout, env=given, mpi=mpi))

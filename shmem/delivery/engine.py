@@ -26,8 +26,12 @@ ROOM = 64  # requests in flight before the engine's pool grows
 
 
 @lru_cache(maxsize=64)
-def _profile(profile: Profile) -> tuple[Any, list[Any]]:
-    """A profile as the engine has it, and what must live as long."""
+def native(profile: Profile, pieces: int = 0, halves: bool = True) -> tuple[Any, list[Any]]:
+    """A profile as the engine has it, and what must live as long.
+
+    pieces: into how many parts at most it cuts a request (0: each unit by itself). halves: an atomic on an adapter is
+    two events where the profile lets others come between; several engines over one memory need native ones.
+    """
     from .._native import _core
 
     rules, apart = (_core.ffi.from_buffer("uint64_t[]", table) for table in compiled(profile))
@@ -36,13 +40,14 @@ def _profile(profile: Profile) -> tuple[Any, list[Any]]:
     made = _core.ffi.new(
         "sm_net_profile *",
         {
-            "rules": rules, "apart": apart, "unit": profile.unit, "ascending": profile.units == "ascending",
+            "rules": rules, "apart": apart, "unit": profile.unit, "pieces": pieces,
+            "ascending": profile.units == "ascending",
             "repeat": profile.repeat, "lost_ack": profile.lost_ack, "lost_doorbell": profile.lost_doorbell,
             "program_order": profile.program_order, "forwarding": asked.forwarding,
             "engine_scoped": profile.engine_scoped,
             "in_turn": profile.on_error != "go_on" or profile.requests in ("post", "program"),
             "covers": CHOICES["receive_covers"].index(profile.receive_covers),
-            "on_error": CHOICES["on_error"].index(profile.on_error), "halves": not profile.program_order,
+            "on_error": CHOICES["on_error"].index(profile.on_error), "halves": halves and not profile.program_order,
             "completes": [asked.completes_at(each) for each in kinds],
             "executes": [asked.executed_at(each) for each in kinds],
         },
@@ -61,7 +66,7 @@ class Engine(Machine):
         self.ffi: Any
         self.lib: Any
         self.ffi, self.lib = _core.ffi, _core.lib
-        self._made, self._alive = _profile(profile)
+        self._made, self._alive = native(profile)
         self.net = self._owned(self.lib.sm_net_open(self._made, ROOM))
         self._receives: dict[int, int] = {}
         self._space_ids: dict[Space, int] = {}
@@ -129,11 +134,17 @@ class Engine(Machine):
         ffi, lib = self.ffi, self.lib
         data, rest = ffi.from_buffer(request.data), ffi.new("sm_place[]", [self._at(each) for each in request.rest])
         flags = {
-            lib.SM_REQ_RING: request.ring, lib.SM_REQ_SIGNALED: request.signaled, lib.SM_REQ_FENCE: request.fence,
-            lib.SM_REQ_NEEDS_RECEIVE: request.needs_receive, lib.SM_REQ_TELLS: request.tells,
-            lib.SM_REQ_KEEP: request.keep, lib.SM_REQ_ASCENDING: request.ascending,
-            lib.SM_REQ_DEFAULT: request.default, lib.SM_REQ_RUNG: request.rung,
-            lib.SM_REQ_ADMITTED: request.admitted, lib.SM_REQ_IMMEDIATE: request.immediate is not None,
+            lib.SM_REQ_RING: request.ring,
+            lib.SM_REQ_SIGNALED: request.signaled,
+            lib.SM_REQ_FENCE: request.fence,
+            lib.SM_REQ_NEEDS_RECEIVE: request.needs_receive,
+            lib.SM_REQ_TELLS: request.tells,
+            lib.SM_REQ_KEEP: request.keep,
+            lib.SM_REQ_ASCENDING: request.ascending,
+            lib.SM_REQ_DEFAULT: request.default,
+            lib.SM_REQ_RUNG: request.rung,
+            lib.SM_REQ_ADMITTED: request.admitted,
+            lib.SM_REQ_IMMEDIATE: request.immediate is not None,
         }
         segments = [self._space(each) for each in request.segments]
         made = ffi.new(

@@ -39,6 +39,8 @@ class Status(IntEnum):
     SKIPPED = -6  # a job of a stream that was not run, since an earlier one had failed
     CANCELLED = -7  # a job of a stream that was closed before it had ended
     BUSY = -8  # another thread of this PE is in a barrier of that slot; nothing was done
+    STUCK = -9  # a request that a record waits for does not move
+    NO_MEMORY = -10
 
 
 class Level(IntEnum):

@@ -11,7 +11,7 @@ def engine_of(pe: PE) -> Engine:
     """The engine of a PE's queue pairs. Raises StateError on a fabric that has none."""
     engine = pe.fabric.nic()
     if engine is None:
-        raise StateError("this fabric has no queue pairs: run the program with --fabric sim", pe=pe.me)
+        raise StateError("this fabric has no queue pairs: run the program with --fabric sim or nic", pe=pe.me)
     return engine
 
 

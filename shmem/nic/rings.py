@@ -31,6 +31,7 @@ CQE: Final = np.dtype(
     {
         "names": ["owner", "received", "status", "opcode", "entry", "nbytes", "wr_id", "immediate"],
         "formats": ["u1", "?", "u1", "u1", "<u2", "<u4", "<u8", "<u8"],
+        "offsets": [0, 1, 2, 3, 4, 16, 24, 32],
         "itemsize": 64,
     }
 )

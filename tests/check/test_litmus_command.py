@@ -57,7 +57,8 @@ def test_the_native_engine_judges_alike(capsys: pytest.CaptureFixture[str]) -> N
     [
         ('test A "a"\ninit x = 0\nP0: r = x\nverdict tso allowed\n', ["--engine", "rust"], "python, native"),
         (
-            'test A "a"\ninit x = 0\nP0: r = x\nverdict tso allowed\n', ["--engine", "native", "--hardware", "1"],
+            'test A "a"\ninit x = 0\nP0: r = x\nverdict tso allowed\n',
+            ["--engine", "native", "--hardware", "1"],
             "are for searches",
         ),
         ("test A", [], "one.litmus:1:7: "),

@@ -51,7 +51,6 @@ class History:
         for page in self._pages_of(made.at):
             self._pages.setdefault(page, {})[same] = made
 
-
     def __len__(self) -> int:
         return sum(map(len, self._pages.values()))
 

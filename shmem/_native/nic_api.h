@@ -1,0 +1,70 @@
+/* What Python sees of the adapter of a PE on the fabric `nic` (nic.h): read by cffi and included by the C files, as
+ * core_api.h is.
+ *
+ * An adapter (sm_nic) carries out the records of its PE: each becomes requests of a delivery engine, whose events happen
+ * when the adapter is driven. Records to the own PE, and those that stay inside it, are as on `direct`. Without a seed
+ * every request is carried out by the call that posts it, whole and in order, as far as the engine lets it. */
+
+enum { SM_PROGRESS_INLINE, SM_PROGRESS_THREAD, SM_PROGRESS_MANUAL };
+
+typedef struct {
+    const sm_net_profile *profile;          /* its tables must outlive the adapter */
+    uint64_t seed, stripe_bytes;
+    int64_t limit_ns;                       /* how long a call waits for a request that nothing moves */
+    int32_t seeded, progress, stripes;
+    int32_t flagged;                        /* a blocking put waits for all that goes to its target */
+} sm_nic_options;
+
+/* What an adapter has done: requests posted, events fired, by calls of its PE and by its thread; drawn: a digest of the
+ * choices so far, which tells runs apart; passed: requests that had an event before one posted earlier was over. */
+typedef struct {
+    uint64_t posted, fired, helped, drawn, passed;
+    int64_t in_flight;
+} sm_nic_counts;
+
+typedef struct sm_nic sm_nic;
+
+sm_nic *sm_nic_open(sm_pe *p, const sm_nic_options *options);                /* NULL: no memory, or no thread */
+void sm_nic_close(sm_nic *nic);                              /* what is in flight is dropped; records go `direct` again */
+sm_net *sm_nic_net(sm_nic *nic);                             /* the engine: with the lock held */
+void sm_nic_lock(sm_nic *nic);
+void sm_nic_unlock(sm_nic *nic);                             /* and lets what is in flight go on */
+void sm_nic_fence(sm_nic *nic, int q);
+/* Waits until what is on a queue (of some kinds, 1 << kind; to a target, -1: all) has reached a stage; below 0: an SM_
+ * status. sm_nic_step fires up to n events; how many there were. */
+int sm_nic_complete(sm_nic *nic, int q, int target, int stage, int kinds, int64_t timeout_ns);
+int64_t sm_nic_step(sm_nic *nic, int64_t n);
+int sm_nic_progress(sm_nic *nic);           /* for who is about to sleep: whether anything happened */
+void sm_nic_counts_read(sm_nic *nic, sm_nic_counts *out);
+
+/* Queue pairs: numbers from 0 on, with their queues in the own arena at the offsets given. `peer` is the one that they lead
+ * to; retries: how often one looks for a receive, 7: for ever. sm_nic_ready: all arenas are there. */
+typedef struct {
+    int32_t peer, index, cq, retries;       /* cq: of its requests */
+    uint64_t sq, rq, receives;              /* receives: the offset of the completion queue of its receives */
+    uint32_t depth, rq_depth;
+} sm_pair_options;
+
+int sm_nic_ready(sm_nic *nic, const uint64_t *arenas);
+int sm_nic_open_cq(sm_nic *nic, uint64_t offset, uint32_t depth);
+int sm_nic_open_pair(sm_nic *nic, const sm_pair_options *options);
+int sm_nic_close_pair(sm_nic *nic, int pair);                /* SM_BUSY (-8): there are requests, or receives in use */
+/* Writes a request with its body into the ring: its wr_id, or SM_NO_ROOM. Many: alike, with a doorbell for all of them or
+ * for each; how many were written before there was no room. notify_key: of the segment of WRITE_NOTIFY's word. */
+int64_t sm_nic_post(sm_nic *nic, int pair, const sm_wqe *head, uint32_t notify_key, const void *body, uint64_t nbody);
+int64_t sm_nic_post_many(sm_nic *nic, int pair, const sm_wqe *heads, const sm_piece *pieces, int64_t n, int each);
+void sm_nic_doorbell(sm_nic *nic, int pair);
+void sm_nic_positions(sm_nic *nic, int pair, uint32_t *pi, uint32_t *ci);
+/* Takes entries of a completion queue, and gives back the blocks of the requests that end with them (if reclaim): how many,
+ * or SM_OVERRUN. sm_nic_reclaim does that for an entry that was taken before; sm_nic_await sleeps until there are n. */
+int64_t sm_nic_poll(sm_nic *nic, int cq, sm_cq_entry *out, int64_t most, int reclaim);
+void sm_nic_reclaim(sm_nic *nic, int pair, uint32_t entry);
+int sm_nic_await(sm_nic *nic, int cq, int64_t n, int64_t timeout_ns);
+int sm_nic_receive(sm_nic *nic, int pair, const sm_rq_entry *entry);         /* SM_NO_ROOM */
+/* Waits until nothing of a queue pair is left, and gives back all its blocks; until nothing that was rung for to a PE (-1:
+ * any) is. sm_nic_reset empties one once nothing of it moves. */
+int sm_nic_drain(sm_nic *nic, int pair, int64_t timeout_ns);
+int sm_nic_settle(sm_nic *nic, int peer, int64_t timeout_ns);
+int sm_nic_reset(sm_nic *nic, int pair, int64_t timeout_ns);
+int sm_nic_state(sm_nic *nic, int pair);                     /* 0 ready, 1 suspended, 2 error */
+int64_t sm_nic_unrung(sm_nic *nic, int pair, uint64_t *wr_ids, int64_t most);        /* posted, and no doorbell rung */
