@@ -387,7 +387,7 @@ def test_same_tests_run_under_mpiexec(tmp_path: Path) -> None:
 
 def test_cells_are_chosen_by_name_and_pattern() -> None:
     assert [cell.name for cell in cells.chosen("direct-8,direct-2")] == ["direct-2", "direct-8"]
-    assert cells.chosen("direct-*") == cells.chosen("") == list(cells.table())
+    assert cells.chosen("direct-*") == cells.chosen("")
     assert {cell.tests for cell in cells.chosen("full")} == {"all"}
     with pytest.raises(ValueError, match="no cell is called 'direct-5'"):
         cells.chosen("direct-5")
@@ -418,6 +418,15 @@ def test_core_cells_take_core_tests_only() -> None:
     assert not core.takes({"mpi"})
     four = cells.Cell("direct", 4)
     assert [four.takes({"mpi"}, min_size=size) for size in (1, 4, 5)] == [True, True, False]
+
+
+def test_what_a_test_needs_chooses_its_cells() -> None:
+    weak, direct = cells.Cell("nic-udma", 2), cells.Cell("direct", 2)
+    assert weak.takes([]) and direct.takes([])
+    assert direct.takes([], needs=["tso"]) and direct.takes([], needs=["direct", "tso"])
+    assert not weak.takes([], needs=["tso"]) and not weak.takes([], needs=["direct"])
+    assert cells.Cell("nic-tso", 2).takes([], needs=["tso"])
+    assert not cells.Cell("nic-tso", 2).takes([], needs=["direct"])
 
 
 def test_processes_are_found_and_ended(tmp_path: Path) -> None:

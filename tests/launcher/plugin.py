@@ -30,6 +30,7 @@ RANK_VARIABLES = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")
 MARKERS = (
     "mpi(min_size): runs on several PEs, in each cell that has at least min_size of them",
     "core: one test of each routine; the only ones that a `core` cell runs",
+    "needs(what, reason): it relies on more than OpenSHMEM promises: on the order of the profile `tso`, or on `direct`",
     "deadline(seconds): ends the job when a PE has not reported by then",
 )
 
@@ -74,7 +75,8 @@ class Ranks:
         if mark is None:
             return
         markers = {marker.name for marker in metafunc.definition.iter_markers()}
-        taken = [cell for cell in self.cells if cell.takes(markers, mark.kwargs.get("min_size", 1))]
+        needs = [marker.args[0] for marker in metafunc.definition.iter_markers("needs")]
+        taken = [cell for cell in self.cells if cell.takes(markers, mark.kwargs.get("min_size", 1), needs)]
         metafunc.fixturenames.append("cell")
         metafunc.parametrize("cell", taken, ids=[cell.name for cell in taken], indirect=True)
 
