@@ -422,9 +422,12 @@ def test_core_cells_take_core_tests_only() -> None:
 
 def test_what_a_test_needs_chooses_its_cells() -> None:
     weak, direct = cells.Cell("nic-udma", 2), cells.Cell("direct", 2)
-    assert weak.takes([]) and direct.takes([])
-    assert direct.takes([], needs=["tso"]) and direct.takes([], needs=["direct", "tso"])
-    assert not weak.takes([], needs=["tso"]) and not weak.takes([], needs=["direct"])
+    assert weak.takes([])
+    assert direct.takes([])
+    assert direct.takes([], needs=["tso"])
+    assert direct.takes([], needs=["direct", "tso"])
+    assert not weak.takes([], needs=["tso"])
+    assert not weak.takes([], needs=["direct"])
     assert cells.Cell("nic-tso", 2).takes([], needs=["tso"])
     assert not cells.Cell("nic-tso", 2).takes([], needs=["direct"])
 
