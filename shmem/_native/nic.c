@@ -197,6 +197,7 @@ void sm_nic_close(sm_nic *nic) {
     for (int64_t i = 0; i < nic->n_pairs; i++) {
         free(nic->pairs[i].ids);
         free(nic->pairs[i].numbers);
+        free(nic->pairs[i].heads);
     }
     free(nic->pairs);
     free(nic->segments);

@@ -16,6 +16,7 @@ typedef struct {                            /* a queue pair; its queue in the en
     sm_pair_place *place;
     uint64_t *ids;                          /* of the request whose last block it is, by slot */
     int64_t *numbers;
+    sm_wqe *heads;                          /* of each slot: the first block of what lies there, with the slot's own numbers */
     uint64_t posted;                        /* requests: the next wr_id */
     uint32_t fetched;                       /* position up to which the engine has the requests */
 } sm_pair;

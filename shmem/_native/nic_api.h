@@ -53,6 +53,7 @@ int sm_nic_close_pair(sm_nic *nic, int pair);                /* SM_BUSY (-8): th
  * for each; how many were written before there was no room. notify_key: of the segment of WRITE_NOTIFY's word. */
 int64_t sm_nic_post(sm_nic *nic, int pair, const sm_wqe *head, uint32_t notify_key, const void *body, uint64_t nbody);
 int64_t sm_nic_post_many(sm_nic *nic, int pair, const sm_wqe *heads, const sm_piece *pieces, int64_t n, int each);
+void sm_nic_blocks(sm_nic *nic, int pair, sm_wqe *out);       /* the ring, and in later blocks of a request its first */
 void sm_nic_doorbell(sm_nic *nic, int pair);
 void sm_nic_positions(sm_nic *nic, int pair, uint32_t *pi, uint32_t *ci);
 /* Takes entries of a completion queue, and gives back the blocks of the requests that end with them (if reclaim): how many,

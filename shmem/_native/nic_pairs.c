@@ -66,10 +66,12 @@ static int open_pair(sm_nic *nic, const sm_pair_options *o) {
     pair->peer = o->peer, pair->retries = o->retries;
     pair->ids = calloc(o->depth, sizeof *pair->ids);
     pair->numbers = calloc(o->depth, sizeof *pair->numbers);
+    pair->heads = calloc(o->depth, sizeof *pair->heads);
     pair->place = place_of(nic, o->peer, o->index);
-    if (!pair->ids || !pair->numbers || !pair->place) {
+    if (!pair->ids || !pair->numbers || !pair->heads || !pair->place) {
         free(pair->ids);
         free(pair->numbers);
+        free(pair->heads);
         return pair->place ? SM_NO_MEMORY : SM_NO_ROOM;
     }
     int queue = sm_net_queue(nic->net, o->cq, UINT32_MAX, 1);
@@ -130,6 +132,12 @@ static uint64_t write_request(sm_pair *pair, const uint8_t *bytes, uint32_t bloc
     sm_wqe *head = (sm_wqe *)(ring + (uint64_t)(sq->pi % sq->depth) * SM_BLOCK);
     head->owner = !(sq->pi & sq->depth);
     head->wr_id = pair->posted;
+    for (uint32_t i = 0; i < blocks; i++) {
+        sm_wqe *shown = &pair->heads[(sq->pi + i) % sq->depth];
+        *shown = *head;
+        shown->block = (uint8_t)i;
+        shown->owner = !((sq->pi + i) & sq->depth);
+    }
     pair->ids[(sq->pi + blocks - 1) % sq->depth] = pair->posted;
     sq->pi += blocks;
     return pair->posted++;
@@ -178,6 +186,16 @@ int64_t sm_nic_post_many(sm_nic *nic, int number, const sm_wqe *heads, const sm_
     return i;
 }
 
+void sm_nic_blocks(sm_nic *nic, int number, sm_wqe *out) {
+    sm_nic_enter(nic);
+    const sm_pair *pair = &nic->pairs[number];
+    uint32_t depth = pair->sq->depth;
+    memcpy(out, sm_sq_blocks(pair->sq), (uint64_t)depth * SM_BLOCK);
+    for (uint32_t slot = 0; slot < depth; slot++)
+        if (pair->heads[slot].block) out[slot] = pair->heads[slot];
+    sm_nic_leave(nic);
+}
+
 void sm_nic_doorbell(sm_nic *nic, int number) {
     sm_nic_enter(nic);
     ring_bell(nic->pairs[number].sq);
@@ -186,8 +204,10 @@ void sm_nic_doorbell(sm_nic *nic, int number) {
 }
 
 void sm_nic_positions(sm_nic *nic, int number, uint32_t *pi, uint32_t *ci) {
+    sm_nic_enter(nic);
     *pi = nic->pairs[number].sq->pi;
     *ci = nic->pairs[number].sq->ci;
+    sm_nic_leave(nic);
 }
 
 /* ---- completions ---- */
@@ -207,7 +227,7 @@ int64_t sm_nic_poll(sm_nic *nic, int cq, sm_cq_entry *out, int64_t most, int tak
     sm_nic_enter(nic);
     if (nic->options.progress == SM_PROGRESS_INLINE) sm_nic_drive(nic, nic->options.seeded ? 1 : INT32_MAX);
     int64_t n = sm_ring_new(ring, most);
-    if (atomic_load(&SM_SHARED(ring->overrun))) n = SM_OVERRUN;
+    if (takes && atomic_load(&SM_SHARED(ring->overrun))) n = SM_OVERRUN;
     for (int64_t i = 0; i < n; i++) {
         out[i] = sm_cq_entries(ring)[(ring->taken + (uint64_t)i) % ring->depth];
         out[i].pair -= SM_QUEUES;
@@ -318,6 +338,7 @@ int sm_nic_reset(sm_nic *nic, int number, int64_t timeout_ns) {
         uint32_t depth = pair->sq->depth;
         memset(pair->sq, 0, sizeof *pair->sq + (uint64_t)depth * SM_BLOCK);
         pair->sq->depth = depth;
+        memset(pair->heads, 0, depth * sizeof *pair->heads);
         pair->fetched = 0;
     }
     sm_nic_leave(nic);

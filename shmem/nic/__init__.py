@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from .completion_queue import Completion as Completion
 from .completion_queue import CompletionQueue as CompletionQueue
+from .many import WorkRequests as WorkRequests
 from .queue_pair import QueuePair as QueuePair
 from .rings import CQE as CQE
 from .rings import WQE as WQE

@@ -72,6 +72,7 @@ class Engine(Protocol):
     """The adapter of one PE."""
 
     profile: Profile
+    rings: bool  # it has the ring of a send queue itself, and takes many requests at once
 
     def register(self, array: npt.NDArray[Any], rights: str) -> tuple[int, int]:
         """Makes memory known, and keeps the array alive. Returns its key, and how many registrations of the same bytes
@@ -98,6 +99,16 @@ class Engine(Protocol):
 
     def post(self, pair: Hashable, wqe: Wqe) -> int:
         """Posts a request; there is room. Returns its number."""
+
+    def local_fault(self, address: int, nbytes: int) -> int:
+        """What is wrong with local memory, as an adapter has it; 0 for nothing. Only where it has the ring."""
+
+    def post_many(self, pair: Hashable, heads: npt.NDArray[Any], pieces: npt.NDArray[Any], each: bool) -> int:
+        """Posts requests of one piece each, as `rings.HEAD` and `rings.PIECE` have them, and rings for all or for each.
+        Returns how many there was room for. Only where it has the ring."""
+
+    def blocks(self, pair: Hashable) -> npt.NDArray[Any]:
+        """The ring of a send queue, a copy. Only where it has it."""
 
     def ring(self, pair: Hashable) -> None:
         """A doorbell for all that was posted."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,9 +17,11 @@ from ..waiting import until
 from .adapter import check_life, engine_of
 from .completion_queue import CompletionQueue
 from .engine import FOR_EVER, Pair, Told
+from .many import WorkRequests
+from .requests import Requests
 from .rings import WQE, write_wqe
 from .work import ATOMICS, Opcode, WorkRequest, opcode_of
-from .wqes import wqe_of
+from .wqes import check_segment, wqe_of
 
 DEPTH_MAX = 1 << 15
 
@@ -58,8 +60,8 @@ class QueuePair(Local):
         self.name: Hashable = self._engine.open_pair(wanted)
         for cq in (self.send_cq, self.recv_cq):
             cq.serve(self)
-        self._sq = np.zeros(self.depth, WQE)
-        self._entries: dict[int, tuple[Opcode, int]] = {}  # of each request: what it is, its last block
+        self._sq = np.zeros(self.depth, WQE)  # where the engine has no ring
+        self._requests = Requests()
         self._kept: dict[int, list[Array]] = {}  # local memory of requests and receives that are not over
         self._closed = False
         self.error: CompletionError | None = None  # the first failure that the program was told of
@@ -79,14 +81,20 @@ class QueuePair(Local):
             self._engine.ring(self.name)
         return wr_id
 
-    def post_many(self, wrs: Iterable[WorkRequest], doorbell: str = "batch") -> list[int]:
+    def post_many(self, wrs: Iterable[WorkRequest] | WorkRequests, doorbell: str = "batch") -> Sequence[int]:
         """Posts work requests, with one doorbell for all ("batch") or one for "each". Returns their wr_ids.
 
+        wrs: single ones, or `WorkRequests` of one kind, whose entries are built from arrays by one call where the
+        fabric has rings of its own.
         It stops at the first that can't be posted and raises as `post` does, with the wr_ids of those before it, whose
         doorbell was rung, as `posted`. What the requests say of doorbells does not count.
         """
         if not isinstance(doorbell, str) or doorbell not in ("batch", "each"):
             raise ArgumentError(f"doorbell={doorbell!r}: 'batch' or 'each'", pe=self._pe.me)
+        if isinstance(wrs, WorkRequests):
+            if self._engine.rings:
+                return self._post_arrays(wrs, doorbell == "each")
+            wrs = wrs.one_by_one(self._pe.me)
         if not isinstance(wrs, Iterable):
             raise ArgumentError(f"{wrs!r} is no list of work requests", pe=self._pe.me)
         posted: list[int] = []
@@ -103,6 +111,30 @@ class QueuePair(Local):
                 self._engine.ring(self.name)
         return posted
 
+    def _post_arrays(self, wrs: WorkRequests, each: bool) -> Sequence[int]:
+        """Posts what there is room for. Raises QueueFull for the rest, with the wr_ids of those before as `posted`."""
+        me = self._pe.me
+        self._check()
+        check_live(self._pe, wrs.check(me), "local")
+        check_segment(wrs.remote, self.pe, me)
+        self._check_own()
+        heads, pieces = wrs.heads(me, self._engine.local_fault(address_of(wrs.local), wrs.local.nbytes))
+        pi, _ = self._engine.positions(self.name)
+        n = self._engine.post_many(self.name, heads, pieces, each)
+        ids = self._requests.add(n, wrs.opcode, pi)
+        if n:
+            self._kept[ids[-1]] = [wrs.local]
+        if n < len(heads):
+            error = QueueFull(f"the send queue to PE {self.pe} had room for {n} of {len(heads)} requests", pe=me)
+            error.posted = ids  # type: ignore[attr-defined]
+            raise error
+        return ids
+
+    def _check_own(self) -> None:
+        profile = self._engine.profile
+        if self.pe == self._pe.me and not profile.self_send:
+            raise InvalidPE(f"profile {profile.name} takes no request to the own PE", pe=self._pe.me)
+
     def _post(self, wr: WorkRequest) -> int:
         me = self._pe.me
         self._check()
@@ -113,8 +145,7 @@ class QueuePair(Local):
         wr.check(me, arrays)
         for each in arrays:
             check_live(self._pe, each, "local")
-        if self.pe == me and not profile.self_send:
-            raise InvalidPE(f"profile {profile.name} takes no request to the own PE", pe=me)
+        self._check_own()
         if code in ATOMICS and profile.write_atomic == "none":
             raise ArgumentError(f"profile {profile.name}: its adapters have no atomics", pe=me)
         wqe = wqe_of(wr, arrays, self.pe, me)
@@ -127,9 +158,10 @@ class QueuePair(Local):
                 pe=me,
             )
         number = self._engine.post(self.name, wqe)
-        self._entries[number] = code, pi + wqe.blocks - 1
+        self._requests.add(1, code, pi, wqe.blocks)
         self._kept[number] = arrays
-        write_wqe(self._sq, pi, number, wqe)
+        if not self._engine.rings:
+            write_wqe(self._sq, pi, number, wqe)
         return number
 
     def post_recv(self, array: Array) -> int:
@@ -170,7 +202,7 @@ class QueuePair(Local):
     @property
     def sq(self) -> npt.NDArray[Any]:
         """The ring of the send queue: a structured array [depth] of 64-byte blocks (`nic.WQE`), a copy."""
-        copy: npt.NDArray[Any] = self._sq.copy()
+        copy: npt.NDArray[Any] = self._engine.blocks(self.name) if self._engine.rings else self._sq.copy()
         return copy
 
     def quiet(self, *, timeout: float | None = None) -> None:
@@ -234,9 +266,7 @@ class QueuePair(Local):
             self.error = self._failure(told)
         for number in [number for number in self._kept if 0 <= number <= told.number]:
             del self._kept[number]
-        last = told.number - max(self.depth, self.send_cq.depth)  # those before are in no ring any more
-        while self._entries and (first := next(iter(self._entries))) < last:
-            del self._entries[first]
+        self._requests.forget(told.number - max(self.depth, self.send_cq.depth))  # those are in no ring any more
 
     def _failure(self, told: Told) -> CompletionError:
         text = f"request {told.number} to PE {self.pe} ended with {told.status}"
@@ -244,11 +274,11 @@ class QueuePair(Local):
 
     def opcode(self, told: Told) -> Opcode:
         """What a completion is of."""
-        return Opcode.RECEIVE if told.received else self._entries[told.number][0]
+        return Opcode.RECEIVE if told.received else self._requests.opcode(told.number)
 
     def entry(self, told: Told) -> int:
         """The position of the last block of a request, of a receive its number."""
-        return told.number if told.received else self._entries[told.number][1]
+        return told.number if told.received else self._requests.last_block(told.number)
 
     @property
     def receives(self) -> int:
@@ -257,7 +287,7 @@ class QueuePair(Local):
 
     def described(self, number: int, rung: bool) -> str:
         """A request that is outstanding, in words."""
-        text = f"request {number} ({self._entries[number][0].name}) to PE {self.pe}"
+        text = f"request {number} ({self._requests.opcode(number).name}) to PE {self.pe}"
         return text if rung else f"{text}, which no doorbell was rung for"
 
     def described_receives(self) -> str:

@@ -27,6 +27,17 @@ WQE: Final = np.dtype(
         "itemsize": 64,
     }
 )  # fmt: skip
+# The first block of a request as an adapter has it: what of a WQE is not shown, too. And a piece of its local memory.
+HEAD: Final = np.dtype(
+    {
+        "names": ["opcode", "blocks", "signaled", "fence", "order", "nbytes", "key", "offset", "pieces", "bad",
+                  "remote"],
+        "formats": ["u1", "u1", "?", "?", "u1", "<u4", "<u4", "<i8", "<u2", "u1", "?"],
+        "offsets": [1, 3, 4, 6, 7, 16, 20, 24, 40, 42, 43],
+        "itemsize": 64,
+    }
+)  # fmt: skip
+PIECES: Final = np.dtype([("address", "<u8"), ("nbytes", "<u4"), ("pad", "<u4")])
 CQE: Final = np.dtype(
     {
         "names": ["owner", "received", "status", "opcode", "entry", "nbytes", "wr_id", "immediate"],

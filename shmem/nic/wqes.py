@@ -24,12 +24,18 @@ def wqe_of(wr: WorkRequest, arrays: list[Array], there: int, me: int) -> Wqe:
     )  # fmt: skip
 
 
-def _target(segment: object, offset: int, nbytes: int, there: int, me: int) -> Target:
+def check_segment(segment: object, there: int, me: int) -> Segment:
+    """A segment of PE `there`. Raises ArgumentError."""
     if not isinstance(segment, Segment):
         raise ArgumentError(f"{segment!r} is no segment", pe=me)
     if segment.pe != there:
         raise ArgumentError(
             f"the segment is of PE {segment.pe}, the queue pair leads to PE {there}: see nic.import_segment", pe=me
         )
+    return segment
+
+
+def _target(given: object, offset: int, nbytes: int, there: int, me: int) -> Target:
+    segment = check_segment(given, there, me)
     key = whole_number(segment.key, "the key of the segment", me)
     return Target(key, whole_number(offset, "offset", me), nbytes)

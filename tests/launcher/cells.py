@@ -34,9 +34,9 @@ class Cell:
 
     @property
     def gives(self) -> frozenset[str]:
-        """What a test can need of a fabric: `direct` itself, or at least the order of a delivery profile."""
+        """What a test can need of a fabric: `direct` itself, the order of a delivery profile, or queue pairs."""
         fabric, _, profile = self.fabric.partition("-")
-        return frozenset({"direct", "tso"} if fabric == "direct" else {profile})
+        return frozenset({"direct", "tso"} if fabric == "direct" else {profile, "queue pairs"})
 
     def takes(self, markers: Iterable[str], min_size: int = 1, needs: Iterable[str] = ()) -> bool:
         """Whether a test with these markers runs here."""

@@ -30,7 +30,7 @@ RANK_VARIABLES = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")
 MARKERS = (
     "mpi(min_size): runs on several PEs, in each cell that has at least min_size of them",
     "core: one test of each routine; the only ones that a `core` cell runs",
-    "needs(what, reason): it relies on more than OpenSHMEM promises: on the order of the profile `tso`, or on `direct`",
+    "needs(what, reason): it needs more than any fabric has: the order of `tso`, `direct` itself, or `queue pairs`",
     "deadline(seconds): ends the job when a PE has not reported by then",
 )
 

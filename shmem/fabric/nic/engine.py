@@ -12,10 +12,14 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import numpy.typing as npt
+
 from ...delivery.engine import STATUSES
 from ...errors import CompletionError, CompletionQueueOverrun, HeapExhausted, QueueFull, QueueStateError
 from ...nic.engine import Pair, Told, Wqe
 from ...nic.rings import STATUSES as TOLD
+from ...nic.rings import WQE
 from ...nic.work import ATOMICS, ORDERS
 from ..direct import nanoseconds
 from ..interface import Status
@@ -53,6 +57,8 @@ class Own:
 
 class NicEngine(NicSegments):
     """The adapter of one PE, as `shmem.nic` has it."""
+
+    rings = True
 
     def __init__(self, fabric: NicFabric) -> None:
         super().__init__(fabric)
@@ -131,7 +137,7 @@ class NicEngine(NicSegments):
             "opcode": wqe.opcode, "blocks": wqe.blocks, "is_signaled": wqe.signaled, "is_inline": wqe.data is not None,
             "fence": wqe.fence, "order": ORDERS.index(wqe.order), "nbytes": wqe.nbytes,
             "immediate": wqe.immediate or 0, "pieces": 0 if wqe.data is not None else len(wqe.pieces),
-            "bad": _LOCAL if self.local_fault(wqe) else 0, "has_remote": remote is not None,
+            "bad": _LOCAL if self.wrong_memory(wqe) else 0, "has_remote": remote is not None,
             "has_notify": notify is not None,
         }  # fmt: skip
         if remote is not None:
@@ -140,6 +146,21 @@ class NicEngine(NicSegments):
             compare = wqe.compare if notify is None else notify.offset % (1 << 64)
             head |= {"operand": wqe.operand, "compare": compare}
         return self.ffi.new("sm_wqe *", head), 0 if notify is None else notify.key & 0xFFFFFFFF
+
+    def local_fault(self, address: int, nbytes: int) -> int:
+        """Memory that is neither symmetric nor registered."""
+        return 0 if self.known(address, nbytes) else _LOCAL
+
+    def post_many(self, pair: Hashable, heads: npt.NDArray[Any], pieces: npt.NDArray[Any], each: bool) -> int:
+        """Requests in the ring, by one call."""
+        first, second = self.ffi.from_buffer("sm_wqe[]", heads), self.ffi.from_buffer("sm_piece[]", pieces)
+        return int(self.lib.sm_nic_post_many(self.adapter, pair, first, second, len(heads), each))
+
+    def blocks(self, pair: Hashable) -> npt.NDArray[Any]:
+        """The ring in shared memory; what a request has behind its first block is shown by that one."""
+        made = np.zeros(self._own[_number(pair)].made.depth, WQE)
+        self.lib.sm_nic_blocks(self.adapter, pair, self.ffi.from_buffer("sm_wqe[]", made))
+        return made
 
     def ring(self, pair: Hashable) -> None:
         """A doorbell."""

@@ -99,7 +99,7 @@ class NicSegments:
                 )  # fmt: skip
             self.fabric.spin()
 
-    def local_fault(self, wqe: Wqe) -> bool:
+    def wrong_memory(self, wqe: Wqe) -> bool:
         """Whether local memory is neither symmetric nor registered."""
         return wqe.data is None and not all(self.known(*piece) for piece in wqe.pieces)
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy.typing as npt
+
 from ...delivery import reach, receiving
 from ...delivery.completions import COUNTER, Completion, Ring
 from ...delivery.facts import Touch
@@ -31,6 +33,8 @@ _RIGHT = {Kind.WRITE: "w", Kind.READ: "r", Kind.ATOMIC: "a"}
 
 class SimEngine(SimReceives):
     """The adapter of one PE."""
+
+    rings = False
 
     def __init__(self, fabric: SimFabric) -> None:
         super().__init__(fabric)
@@ -174,6 +178,18 @@ class SimEngine(SimReceives):
             self.told.rung(self._state(pair).silent)
         for made in self._state(pair).ring(self._machine.flight):
             self._fabric.job.give(made)
+
+    def local_fault(self, address: int, nbytes: int) -> int:
+        """Requests are looked at one by one here."""
+        raise NotImplementedError
+
+    def post_many(self, pair: Hashable, heads: npt.NDArray[Any], pieces: npt.NDArray[Any], each: bool) -> int:
+        """Requests are posted one by one here."""
+        raise NotImplementedError
+
+    def blocks(self, pair: Hashable) -> npt.NDArray[Any]:
+        """There is no ring but the one that is shown."""
+        raise NotImplementedError
 
     # ---- completions ----
 
