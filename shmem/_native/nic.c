@@ -23,10 +23,14 @@ static uint64_t draw(sm_nic *nic) { return sm_net_draw(&nic->state); }
 
 int sm_nic_drive(sm_nic *nic, int64_t most) {
     uint64_t *seed = nic->options.seeded ? &nic->state : NULL;
-    int status = sm_nic_fetch(nic);
-    if (status) return status;
-    int64_t n = sm_net_step(nic->net, most, seed, 0);
-    if (n < 0) return n == SM_NET_NO_MEMORY ? SM_NO_MEMORY : SM_BAD_OP;
+    int64_t n = 0, some;
+    int more = sm_nic_fetch(nic);
+    do {                                    /* where one has failed, those that nobody has rung for come as well */
+        if (more < 0) return more;
+        some = sm_net_step(nic->net, most - n, seed, 0);
+        if (some < 0) return some == SM_NET_NO_MEMORY ? SM_NO_MEMORY : SM_BAD_OP;
+        n += some;
+    } while (some && (more = sm_nic_fetch(nic)));
     nic->counts.fired += (uint64_t)n;
     if (seed) nic->counts.drawn = nic->counts.drawn * 0x9e3779b97f4a7c15ull + nic->state + (uint64_t)n;
     return n ? (int)n : sm_nic_rnr(nic);

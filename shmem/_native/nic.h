@@ -53,7 +53,7 @@ void sm_nic_enter(sm_nic *nic);
 int sm_nic_paid(sm_nic *nic, const void *debt);
 void sm_nic_leave(sm_nic *nic);
 /* nic_fetch.c */
-int sm_nic_fetch(sm_nic *nic);              /* with the lock held: what doorbells were rung for goes to the engine */
+int sm_nic_fetch(sm_nic *nic);              /* with the lock held: how many requests, rung for, went to the engine */
 int sm_nic_rnr(sm_nic *nic);                /* gives up one request that has waited too long for a receive: whether */
 uint32_t sm_nic_control(unsigned opcode);   /* bytes of a request before its body */
 /* nic_run.c */

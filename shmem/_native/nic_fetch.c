@@ -138,17 +138,18 @@ static int fetch(sm_nic *nic, sm_pair *pair) {
 }
 
 int sm_nic_fetch(sm_nic *nic) {
+    int n = 0;
     for (int64_t i = 0; i < nic->n_pairs; i++) {
         sm_pair *pair = &nic->pairs[i];
         if (!pair->open || pair->fetched == pair->sq->pi) continue;
         int failed = nic->net->queues[SM_QUEUES + i].failed;         /* then they all come back as flushed */
         uint32_t end = failed ? pair->sq->pi : atomic_load_explicit(&SM_SHARED(pair->sq->doorbell), memory_order_acquire);
-        while (pair->fetched != end) {
+        for (; pair->fetched != end; n++) {
             int status = fetch(nic, pair);
             if (status) return status;
         }
     }
-    return SM_OK;
+    return n;
 }
 
 int sm_nic_rnr(sm_nic *nic) {

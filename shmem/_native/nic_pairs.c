@@ -106,7 +106,7 @@ static int drop_receives(sm_pair *pair) {
 int sm_nic_close_pair(sm_nic *nic, int number) {
     sm_nic_enter(nic);
     sm_pair *pair = &nic->pairs[number];
-    int busy = sm_nic_fetch(nic) || pair->fetched != pair->sq->pi || nic->net->queues[SM_QUEUES + number].waiting.n;
+    int busy = sm_nic_fetch(nic) < 0 || pair->fetched != pair->sq->pi || nic->net->queues[SM_QUEUES + number].waiting.n;
     if (!busy) {
         atomic_store(&SM_SHARED(pair->place->offset), 0);
         busy = drop_receives(pair);
@@ -248,6 +248,9 @@ int sm_nic_await(sm_nic *nic, int cq, int64_t n, int64_t timeout_ns) {
     sm_cq_ring *ring = cq_of(nic, cq);
     int64_t now = sm_now_ns(), end = timeout_ns > INT64_MAX - now ? INT64_MAX : now + timeout_ns, entered = now;
     int status = SM_OK;
+    sm_nic_enter(nic);
+    sm_nic_fetch(nic);                      /* on a queue pair in error, also what nobody rings for */
+    sm_nic_leave(nic);
     atomic_fetch_add(&SM_SHARED(ring->sleepers), 1);
     for (;;) {
         uint32_t seen = atomic_load(&SM_SHARED(ring->seq));

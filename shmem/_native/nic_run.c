@@ -32,7 +32,7 @@ static sm_place here(const sm_nic *nic, uint64_t address, uint64_t n) {
 
 static int post(sm_nic *nic, const sm_request *r) {
     int status = sm_nic_fetch(nic);
-    if (status) return status;
+    if (status < 0) return status;
     int code = sm_net_post(nic->net, r);
     if (code) return code == SM_NET_NO_MEMORY ? SM_NO_MEMORY : SM_BAD_OP;
     return sm_nic_after_post(nic);

@@ -243,11 +243,25 @@ class NicEngine(NicSegments):
                 return status, []
         return Status.OK, self.poll(cq, n)
 
-    def _fill(self, cq: Hashable) -> deque[Any]:
-        """Everything that is in the ring, for a look."""
+    def _slots(self, queue: Queue) -> tuple[Any, Any]:
+        """A completion queue as it lies in memory."""
+        ring = self.ffi.cast("sm_cq_ring *", self.arena.base + queue.offset)
+        return ring, self.ffi.cast("sm_cq_entry *", ring + 1)
+
+    def _shown(self, slot: Any) -> Told:
+        entry = self.ffi.new("sm_cq_entry *", slot)
+        entry.pair -= self.fabric.first_pair
+        return self._told(entry[0])[0]
+
+    def _untaken(self, cq: Hashable) -> list[Told]:
+        """What a program would get, left where it is."""
         queue = self._cqs[_number(cq)]
-        queue.backlog += self._poll(cq, queue.depth, False)
-        return queue.backlog
+        ring, slots = self._slots(queue)
+        found, at = [told for told, _ in queue.backlog], int(ring.taken)
+        while len(found) < queue.depth and slots[at % queue.depth].owner == (at // queue.depth + 1) % 2:
+            found.append(self._shown(slots[at % queue.depth]))
+            at += 1
+        return found
 
     def outstanding(self, cq: Hashable) -> tuple[int, list[tuple[Hashable, int, bool]]]:
         """What there is, and what else may come."""
@@ -258,21 +272,15 @@ class NicEngine(NicSegments):
                 ids = self.ffi.new("uint64_t[]", own.made.depth)
                 n = self.lib.sm_nic_unrung(self.adapter, number, ids, own.made.depth)
                 left += [(number, int(ids[i]), False) for i in range(n)]
-        return len(self._fill(cq)), left
+        return len(self._untaken(cq)), left
 
     def entries(self, cq: Hashable) -> tuple[Sequence[Told], int]:
         """What is in the ring, taken or not."""
         queue = self._cqs[_number(cq)]
         self.fabric.progress()
-        ring = self.ffi.cast("sm_cq_ring *", self.arena.base + queue.offset)
-        slots = self.ffi.cast("sm_cq_entry *", ring + 1)
+        ring, slots = self._slots(queue)
         written = int(ring.written)
-        found = []
-        for i in range(max(0, written - queue.depth), written):
-            entry = self.ffi.new("sm_cq_entry *", slots[i % queue.depth])
-            entry.pair -= self.fabric.first_pair
-            found.append(self._told(entry[0])[0])
-        return found, written
+        return [self._shown(slots[i % queue.depth]) for i in range(max(0, written - queue.depth), written)], written
 
     def state(self, pair: Hashable) -> str:
         """What a failure has made of it."""
@@ -286,12 +294,14 @@ class NicEngine(NicSegments):
         status = Status(self.lib.sm_nic_drain(self.adapter, pair, nanoseconds(min(timeout_s, 0.1))))
         if status is not Status.OK:
             return status, []
-        backlog = self._fill(self._own[_number(pair)].made.send_cq)
+        queue = self._cqs[_number(self._own[_number(pair)].made.send_cq)]
+        backlog = queue.backlog
+        backlog += self._poll(self._own[_number(pair)].made.send_cq, queue.depth, False)
         mine = [each for each, _ in backlog if each.pair == pair and not each.received]
         rest = [each for each in backlog if each[0].pair != pair or each[0].received]
         backlog.clear()
         backlog.extend(rest)
-        return Status.OK, mine
+        return Status.OK, [_raised(each, self._own[_number(pair)].told) for each in mine]
 
     def settle(self, pes: Sequence[int] | None, slice_s: float) -> Status:
         """`shmem.quiet` of the default context: what was rung for. Raises CompletionError for a failure that the
@@ -308,14 +318,10 @@ class NicEngine(NicSegments):
         return Status.OK
 
     def _raise_failure(self, number: int, own: Own) -> None:
-        mine = [each for each, _ in self._fill(own.made.send_cq) if each.pair == number and not each.received]
+        mine = [each for each in self._untaken(own.made.send_cq) if each.pair == number and not each.received]
         bad = [each for each in mine if each.status != "ok" and each.number > own.told]
         if bad:
             own.told = bad[-1].number
-            backlog = self._cqs[_number(own.made.send_cq)].backlog
-            known = [(_raised(told, own.told) if told.pair == number else told, entry) for told, entry in backlog]
-            backlog.clear()
-            backlog.extend(known)
             text = f"request {bad[0].number} to PE {own.made.pe} ended with {bad[0].status}"
             raise CompletionError(text, wr_id=bad[0].number, status=bad[0].status, pe=own.made.pe)
 
