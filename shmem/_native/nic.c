@@ -114,6 +114,7 @@ int sm_nic_progress(sm_nic *nic) {
 static int help(sm_nic *nic, uint64_t *calls) {
     pthread_mutex_lock(&nic->lock);
     int mine = nic->options.progress == SM_PROGRESS_THREAD || *calls == nic->calls;
+    mine &= nic->options.progress != SM_PROGRESS_MANUAL;
     *calls = nic->calls;
     int n = mine ? sm_nic_drive(nic, FLIGHT_MAX) : 1;
     if (mine && n > 0) nic->counts.helped += (uint64_t)n;
@@ -176,6 +177,7 @@ sm_nic *sm_nic_open(sm_pe *p, const sm_nic_options *options) {
     nic->p = p;
     nic->options = *options;
     nic->state = options->seed;
+    nic->usual = options->progress;
     pthread_mutex_init(&nic->lock, NULL);
     nic->net = sm_net_open(options->profile, FLIGHT_MAX);
     if (!nic->net || prepare(nic) || (options->progress != SM_PROGRESS_MANUAL && start_helper(nic))) {
@@ -234,6 +236,13 @@ int sm_nic_complete(sm_nic *nic, int q, int target, int stage, int kinds, int64_
     int status = sm_nic_until(nic, sm_nic_paid, &d, timeout_ns);
     sm_nic_leave(nic);
     return status;
+}
+
+void sm_nic_stand(sm_nic *nic, int stands) {
+    sm_nic_enter(nic);
+    nic->options.progress = stands ? SM_PROGRESS_MANUAL : nic->usual;
+    if (!stands) sm_nic_drive(nic, 0);
+    sm_nic_leave(nic);
 }
 
 int64_t sm_nic_step(sm_nic *nic, int64_t n) {

@@ -17,7 +17,7 @@ typedef struct {                            /* a queue pair; its queue in the en
     uint64_t *ids;                          /* of the request whose last block it is, by slot */
     int64_t *numbers;
     sm_wqe *heads;                          /* of each slot: the first block of what lies there, with the slot's own numbers */
-    uint64_t posted;                        /* requests: the next wr_id */
+    uint64_t posted, taken;                 /* requests: the next wr_id; those whose blocks were given back */
     uint32_t fetched;                       /* position up to which the engine has the requests */
 } sm_pair;
 
@@ -30,6 +30,9 @@ struct sm_nic {
     int64_t next;                           /* number of the next request */
     int queues[SM_QUEUES];                  /* the engine's, of each context */
     sm_nic_counts counts;
+    int usual;                              /* progress, where the adapter does not stand */
+    int broken;                             /* SM_SOUND, or how */
+    _Atomic int meeting;                    /* SM_NO_LOCK: threads between reading a position and moving it */
     uint64_t calls;                         /* of the PE so far: whether it has been here lately */
     pthread_t helper;
     int has_helper;

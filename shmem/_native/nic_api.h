@@ -24,6 +24,12 @@ typedef struct {
 
 typedef struct sm_nic sm_nic;
 
+/* Faulty designs, for tests to see that they are noticed: room is counted in requests; it is looked for by equality, and a
+ * full ring ignored; nobody holds the lock between reading the producer position and moving it. */
+enum { SM_SOUND, SM_COUNTS_REQUESTS, SM_IGNORES_FULL, SM_NO_LOCK };
+void sm_nic_break(sm_nic *nic, int how);
+void sm_nic_stand(sm_nic *nic, int stands);                  /* as if progress were manual, until it goes on */
+
 sm_nic *sm_nic_open(sm_pe *p, const sm_nic_options *options);                /* NULL: no memory, or no thread */
 void sm_nic_close(sm_nic *nic);                              /* what is in flight is dropped; records go `direct` again */
 sm_net *sm_nic_net(sm_nic *nic);                             /* the engine: with the lock held */

@@ -119,27 +119,43 @@ int sm_nic_close_pair(sm_nic *nic, int number) {
 
 /* ---- posting ---- */
 
-static int has_room(const sm_sq_ring *sq, uint32_t blocks) {
+static int has_room(const sm_nic *nic, const sm_pair *pair, uint32_t blocks) {
+    const sm_sq_ring *sq = pair->sq;
+    if (nic->broken == SM_COUNTS_REQUESTS) return pair->posted - pair->taken < sq->depth;
+    if (nic->broken == SM_IGNORES_FULL && sq->pi - sq->ci == sq->depth) return 1;
     return (uint64_t)(uint32_t)(sq->pi - sq->ci) + blocks <= sq->depth;
 }
 
+void sm_nic_break(sm_nic *nic, int how) { nic->broken = how; }
+
+/* SM_NO_LOCK: two threads have read one position when this returns, if a second one comes within a second. */
+static void meet_unlocked(sm_nic *nic) {
+    int64_t end = sm_now_ns() + 1000000000;
+    pthread_mutex_unlock(&nic->lock);
+    atomic_fetch_add(&nic->meeting, 1);
+    while (atomic_load(&nic->meeting) < 2 && sm_now_ns() < end) sm_pause();
+    pthread_mutex_lock(&nic->lock);
+}
+
 /* Writes a request of up to four blocks from the producer position on; the ring has room. */
-static uint64_t write_request(sm_pair *pair, const uint8_t *bytes, uint32_t blocks) {
+static uint64_t write_request(sm_nic *nic, sm_pair *pair, const uint8_t *bytes, uint32_t blocks) {
     sm_sq_ring *sq = pair->sq;
     uint8_t *ring = sm_sq_blocks(sq);
+    uint32_t pi = sq->pi;
+    if (nic->broken == SM_NO_LOCK) meet_unlocked(nic);
     for (uint32_t i = 0; i < blocks; i++)
-        memcpy(ring + (uint64_t)((sq->pi + i) % sq->depth) * SM_BLOCK, bytes + i * SM_BLOCK, SM_BLOCK);
-    sm_wqe *head = (sm_wqe *)(ring + (uint64_t)(sq->pi % sq->depth) * SM_BLOCK);
-    head->owner = !(sq->pi & sq->depth);
+        memcpy(ring + (uint64_t)((pi + i) % sq->depth) * SM_BLOCK, bytes + i * SM_BLOCK, SM_BLOCK);
+    sm_wqe *head = (sm_wqe *)(ring + (uint64_t)(pi % sq->depth) * SM_BLOCK);
+    head->owner = !(pi & sq->depth);
     head->wr_id = pair->posted;
     for (uint32_t i = 0; i < blocks; i++) {
-        sm_wqe *shown = &pair->heads[(sq->pi + i) % sq->depth];
+        sm_wqe *shown = &pair->heads[(pi + i) % sq->depth];
         *shown = *head;
         shown->block = (uint8_t)i;
-        shown->owner = !((sq->pi + i) & sq->depth);
+        shown->owner = !((pi + i) & sq->depth);
     }
-    pair->ids[(sq->pi + blocks - 1) % sq->depth] = pair->posted;
-    sq->pi += blocks;
+    pair->ids[(pi + blocks - 1) % sq->depth] = pair->posted;
+    sq->pi = pi + blocks;
     return pair->posted++;
 }
 
@@ -151,7 +167,7 @@ int64_t sm_nic_post(sm_nic *nic, int number, const sm_wqe *head, uint32_t notify
     if (nbody) memcpy(bytes + control, body, nbody);
     sm_nic_enter(nic);
     sm_pair *pair = &nic->pairs[number];
-    int64_t id = has_room(pair->sq, head->blocks) ? (int64_t)write_request(pair, bytes, head->blocks) : SM_NO_ROOM;
+    int64_t id = has_room(nic, pair, head->blocks) ? (int64_t)write_request(nic, pair, bytes, head->blocks) : SM_NO_ROOM;
     sm_nic_leave(nic);
     return id;
 }
@@ -169,11 +185,11 @@ int64_t sm_nic_post_many(sm_nic *nic, int number, const sm_wqe *heads, const sm_
     int64_t i = 0;
     sm_nic_enter(nic);
     sm_pair *pair = &nic->pairs[number];
-    for (; i < n && has_room(pair->sq, heads[i].blocks); i++) {
+    for (; i < n && has_room(nic, pair, heads[i].blocks); i++) {
         uint8_t bytes[4 * SM_BLOCK] = {0};
         memcpy(bytes, &heads[i], sizeof heads[i]);
         if (heads[i].pieces) memcpy(bytes + sm_nic_control(heads[i].opcode), &pieces[i], sizeof pieces[i]);
-        write_request(pair, bytes, heads[i].blocks);
+        write_request(nic, pair, bytes, heads[i].blocks);
         if (!each) continue;
         ring_bell(pair->sq);
         answer_bell(nic);
@@ -219,6 +235,7 @@ static void reclaim(sm_nic *nic, int number, uint32_t entry) {
     uint32_t ahead = (entry - sq->ci) & (sq->depth - 1);
     if (sq->ci == sq->pi || ahead >= sq->pi - sq->ci) return;            /* a quiet has given them back already */
     sm_net_poll(nic->net, SM_QUEUES + number, pair->numbers[entry & (sq->depth - 1)]);
+    pair->taken = pair->ids[entry & (sq->depth - 1)] + 1;
     sq->ci += ahead + 1;
 }
 
@@ -302,6 +319,7 @@ int sm_nic_drain(sm_nic *nic, int number, int64_t timeout_ns) {
     if (!status && !nic->net->queues[SM_QUEUES + number].waiting.n) {
         sm_net_poll(nic->net, SM_QUEUES + number, INT64_MAX);
         pair->sq->ci = pair->sq->pi;
+        pair->taken = pair->posted;
     }
     sm_nic_leave(nic);
     return status;
@@ -343,6 +361,7 @@ int sm_nic_reset(sm_nic *nic, int number, int64_t timeout_ns) {
         pair->sq->depth = depth;
         memset(pair->heads, 0, depth * sizeof *pair->heads);
         pair->fetched = 0;
+        pair->taken = pair->posted;
     }
     sm_nic_leave(nic);
     return status;

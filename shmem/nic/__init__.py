@@ -13,6 +13,7 @@ Terms are those of InfiniBand verbs; the URMA names and what differs are in `doc
 
 from __future__ import annotations
 
+from .adapter import step as step
 from .completion_queue import Completion as Completion
 from .completion_queue import CompletionQueue as CompletionQueue
 from .many import WorkRequests as WorkRequests

@@ -74,6 +74,9 @@ class Engine(Protocol):
     profile: Profile
     rings: bool  # it has the ring of a send queue itself, and takes many requests at once
 
+    def step(self, n: int) -> int:
+        """Makes up to n events happen; how many there were. Raises StateError where they are not the program's."""
+
     def register(self, array: npt.NDArray[Any], rights: str) -> tuple[int, int]:
         """Makes memory known, and keeps the array alive. Returns its key, and how many registrations of the same bytes
         came before."""
@@ -98,7 +101,7 @@ class Engine(Protocol):
         """Producer and consumer position, in blocks."""
 
     def post(self, pair: Hashable, wqe: Wqe) -> int:
-        """Posts a request; there is room. Returns its number."""
+        """Posts a request. Returns its number; where it has the ring, -1 if that has no room (else there is)."""
 
     def local_fault(self, address: int, nbytes: int) -> int:
         """What is wrong with local memory, as an adapter has it; 0 for nothing. Only where it has the ring."""

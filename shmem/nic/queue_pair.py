@@ -150,19 +150,24 @@ class QueuePair(Local):
             raise ArgumentError(f"profile {profile.name}: its adapters have no atomics", pe=me)
         wqe = wqe_of(wr, arrays, self.pe, me)
         pi, ci = self._engine.positions(self.name)
-        if (pi - ci) % (1 << 32) + wqe.blocks > self.depth:
-            cure = "take completions first" if wqe.blocks <= self.depth else "it never fits"
-            raise QueueFull(
-                f"the send queue to PE {self.pe} has {self.depth} blocks, {(pi - ci) % (1 << 32)} in use, and the "
-                f"request needs {wqe.blocks}: {cure}",
-                pe=me,
-            )
-        number = self._engine.post(self.name, wqe)
+        used = (pi - ci) % (1 << 32)
+        fits = self._engine.rings or used + wqe.blocks <= self.depth  # who has a ring looks there
+        number = self._engine.post(self.name, wqe) if fits else -1
+        if number < 0:
+            raise self._full(used, wqe.blocks)
         self._requests.add(1, code, pi, wqe.blocks)
         self._kept[number] = arrays
         if not self._engine.rings:
             write_wqe(self._sq, pi, number, wqe)
         return number
+
+    def _full(self, used: int, blocks: int) -> QueueFull:
+        cure = "take completions first" if blocks <= self.depth else "it never fits"
+        return QueueFull(
+            f"the send queue to PE {self.pe} has {self.depth} blocks, {used} in use, and the request needs {blocks}: "
+            f"{cure}",
+            pe=self._pe.me,
+        )
 
     def post_recv(self, array: Array) -> int:
         """Posts a receive: the buffer that the next SEND goes to, and what a WRITE_IMM takes one of. Returns its wr_id,

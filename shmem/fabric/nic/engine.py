@@ -72,6 +72,10 @@ class NicEngine(NicSegments):
             raise HeapExhausted(f"no room for {what}", asked=1, free=0, largest_free=0, pe=self.me)
         return code
 
+    def step(self, n: int) -> int:
+        """Events of this PE's adapter."""
+        return self._checked(int(self.lib.sm_nic_step(self.adapter, n)), "the requests of an adapter")
+
     # ---- queues ----
 
     def open_cq(self, depth: int) -> int:
@@ -126,9 +130,7 @@ class NicEngine(NicSegments):
             pieces = self.ffi.new("sm_piece[]", [(address, nbytes, 0) for address, nbytes in wqe.pieces])
             body = bytes(self.ffi.buffer(pieces)) if wqe.pieces else b""
         number = int(self.lib.sm_nic_post(self.adapter, pair, head, key, self.ffi.from_buffer(body), len(body)))
-        if number == NO_ROOM:
-            raise QueueFull(f"the send queue has no room for {wqe.blocks} blocks", pe=self.me)
-        return number
+        return -1 if number == NO_ROOM else number
 
     def _head(self, wqe: Wqe) -> tuple[Any, int]:
         """The first block of a request, and the key of the segment that a notification goes to."""

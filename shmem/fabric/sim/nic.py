@@ -16,7 +16,7 @@ from ...delivery.completions import COUNTER, Completion, Ring
 from ...delivery.facts import Touch
 from ...delivery.queues import QueueState
 from ...delivery.requests import Event, Key, Kind, Order, Place, Request, Stage, Update
-from ...errors import CompletionError, CompletionQueueOverrun, QueueStateError
+from ...errors import CompletionError, CompletionQueueOverrun, QueueStateError, StateError
 from ...nic.engine import FOR_EVER, Pair, Told, Wqe
 from ...nic.work import ATOMICS, SENDS, WRITES, Opcode
 from ..interface import Status
@@ -178,6 +178,10 @@ class SimEngine(SimReceives):
             self.told.rung(self._state(pair).silent)
         for made in self._state(pair).ring(self._machine.flight):
             self._fabric.job.give(made)
+
+    def step(self, n: int) -> int:
+        """Deliveries are the search's."""
+        raise StateError("on the fabric sim the search chooses what arrives when: nic.step is of nic", pe=self._me)
 
     def local_fault(self, address: int, nbytes: int) -> int:
         """Requests are looked at one by one here."""
