@@ -65,12 +65,29 @@ class World:
         cores = len(os.sched_getaffinity(0))
         job = self.me, self.n, partial(shared_segments, self), cores, settings.on_death == "survive", settings.isa
         if settings.fabric == "nic":
-            return _nic(settings, job), nbytes
+            return self._nic(settings, job), nbytes
         if settings.sanitize is None:
             return DirectFabric(*job), nbytes
         from .sanitize.fabric import RecordingFabric
 
         return RecordingFabric(*job, *self._stream(settings.sanitize)), nbytes
+
+    def _nic(self, settings: Settings, job: tuple[Any, ...]) -> Fabric:
+        """An adapter by the settings. Raises ArgumentError for a profile that there is none of."""
+        from .delivery.profiles import profile
+        from .fabric.nic import Delivery, NicFabric
+
+        moves = Delivery(profile(settings.profile), settings.seed, settings.progress, limit_s=settings.timeout_s)
+        if settings.trace is None:
+            return NicFabric(*job, delivery=moves)
+        from .fabric.nic.traced import TracedFabric
+
+        return TracedFabric(*job, delivery=moves, path=settings.trace, gather=self._gather)
+
+    def _gather(self, mine: Any) -> list[Any] | None:
+        """What every PE gives, at PE 0. Collective."""
+        found: list[Any] | None = [mine] if self.comm is None else self.comm.gather(mine)
+        return found
 
     def _stream(self, folder: str) -> tuple[str, str]:
         """The file of this PE's stream, and what names the run. Raises ArgumentError on every PE if one can't be."""
@@ -95,15 +112,6 @@ class World:
             let_read()
             self.mpi.COMM_WORLD.Abort(code)  # of a duplicate MPICH only exits, and mpiexec answers with another code
         os._exit(code)
-
-
-def _nic(settings: Settings, job: tuple[Any, ...]) -> Fabric:
-    """An adapter by the settings. Raises ArgumentError for a profile that there is none of."""
-    from .delivery.profiles import profile
-    from .fabric.nic import Delivery, NicFabric
-
-    moves = Delivery(profile(settings.profile), settings.seed, settings.progress, limit_s=settings.timeout_s)
-    return NicFabric(*job, delivery=moves)
 
 
 def check_agreed(me: int, everyone: Sequence[dict[str, object]]) -> None:

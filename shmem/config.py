@@ -159,7 +159,7 @@ VARIABLES: tuple[Variable, ...] = (
     Variable("progress", _choice("inline", "thread", "manual"), "inline",
              "who moves what is in flight on nic: the calls of the PE (what they leave for 1 ms, a thread), a thread "
              "at once, or only calls that wait for completion"),
-    Variable("trace", _PATH, None, "file to write a trace of the run to", missing="all of it"),
+    Variable("trace", _PATH, None, "file to write a timeline of a run on nic to (Trace Event JSON)"),
     Variable("sanitize", _PATH, None, "folder for the streams of accesses of each PE, "
              "which `shmemu race` judges; direct only"),
     Variable("isa", _choice("auto", "portable", "avx2", "neon"), "auto",
@@ -238,8 +238,8 @@ def check_supported(settings: Settings) -> None:
     if settings.fabric not in ("auto", "direct", "nic", "sim"):
         have = "direct, nic, sim and auto"
         raise ArgumentError(f"the fabric {settings.fabric} does not exist yet: this version has {have}")
-    if settings.trace is not None:
-        raise ArgumentError(f"SHMEMU_TRACE={settings.trace}: this version does not have that yet; unset it")
+    if settings.trace is not None and settings.fabric != "nic":
+        raise ArgumentError(f"SHMEMU_TRACE={settings.trace} shows runs on nic, not on {settings.fabric}: unset it")
     if settings.sanitize is not None and settings.fabric == "sim":
         raise ArgumentError(
             f"SHMEMU_SANITIZE={settings.sanitize} records real runs: unset it, and use shmemu check --races on sim"

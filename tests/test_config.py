@@ -258,8 +258,8 @@ def test_only_real_runs_are_recorded():
 
 def test_the_docs_page_marks_what_does_not_exist_yet():
     marked = {line.split("`")[1] for line in config.page().splitlines() if line.startswith("|") and "not yet" in line}
-    assert marked == {f"SHMEMU_{name}" for name in ("FABRIC", "TRACE")}
-    with pytest.raises(ArgumentError, match="does not have that yet"):
-        config.check_supported(read({"SHMEMU_TRACE": "x"}))
+    assert marked == {f"SHMEMU_{name}" for name in ("FABRIC",)}
+    with pytest.raises(ArgumentError, match="shows runs on nic, not on direct"):
+        config.check_supported(read({"SHMEMU_TRACE": "x", "SHMEMU_FABRIC": "direct"}))
     with pytest.raises(ArgumentError, match="does not exist yet"):
         config.check_supported(read({"SHMEMU_FABRIC": "rma"}))

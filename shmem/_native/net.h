@@ -88,6 +88,9 @@ struct sm_net {
     sm_taker *takers;
     sm_receiver *pes;
     int64_t nspaces, nqueues, ncqs, ntakers, npes;
+    sm_mark *log;                           /* NULL: nothing is logged */
+    uint64_t n_log, log_room;
+    int log_full;
     sm_pe *p;                               /* shared memory: whose engine this is; else NULL */
     int64_t n_flight;                       /* how many requests are in flight */
 };
@@ -144,6 +147,8 @@ int sm_net_has_receive(sm_net *net, const sm_req *r);
 int sm_net_accept(sm_net *net, sm_req *r);
 void sm_net_give_up(sm_net *net, sm_req *r);
 int sm_net_flush_receives(sm_net *net, sm_queue *q, int queue, const sm_req *r);
+/* net_log.c */
+void sm_net_mark(sm_net *net, const sm_req *r, int act, const sm_place *place);
 /* net_shared.c */
 int sm_net_cq_at(sm_net *net, sm_cq_ring *ring);                 /* a completion queue in shared memory */
 int sm_net_taker_at(sm_net *net, int pe, int peer, int index, sm_arena *arena, int64_t heap, int64_t there);

@@ -128,6 +128,15 @@ typedef struct {
 
 typedef struct sm_net sm_net;
 
+/* What happened when, where that is logged: `act` of the request, or SM_ACT_POSTED; the bytes that it was about, of a
+ * space. */
+enum { SM_ACT_POSTED = 100 };
+typedef struct {
+    int64_t ns, number, space;
+    uint64_t lo, hi, wr_id;
+    int32_t act, target, queue, kind;
+} sm_mark;
+
 /* An engine with room for so many requests at once, which grows where that is not enough; the tables must outlive it. */
 sm_net *sm_net_open(const sm_net_profile *profile, int64_t requests);        /* NULL: no memory */
 void sm_net_close(sm_net *net);
@@ -173,5 +182,7 @@ int sm_net_left(const sm_net *net, int pe, int target);      /* whether work req
 int sm_net_holds_back(const sm_net *net, int pe, int target);
 int sm_net_segment_used(const sm_net *net, int64_t space);
 int64_t sm_net_next(const sm_net *net, int64_t slot, sm_request_view *out);  /* after a slot, -1 first; -1: no more */
+int sm_net_log(sm_net *net, uint64_t most);                  /* from now on, so many marks at most */
+const sm_mark *sm_net_logged(const sm_net *net, uint64_t *n, int *more);     /* more: there was no room for all */
 int sm_net_queue_view(const sm_net *net, int queue, sm_queue_view *out);
 int sm_net_taker_view(const sm_net *net, int taker, sm_taker_view *out);

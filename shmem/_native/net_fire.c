@@ -123,11 +123,22 @@ static int do_event(sm_net *net, sm_req *r, const sm_event *event) {
     }
 }
 
+static void log_event(sm_net *net, const sm_req *r, const sm_event *event) {
+    sm_place place = event->act == SM_ACT_WORD ? r->w.word : r->w.at;
+    if (of_units(event->act)) {
+        uint64_t lo, hi;
+        sm_net_unit(r, (uint64_t)event->unit, &lo, &hi);
+        place = (sm_place){r->w.at.space, r->w.at.lo + lo, r->w.at.lo + hi};
+    }
+    sm_net_mark(net, r, event->act, &place);
+}
+
 int sm_net_fire(sm_net *net, const sm_event *event) {
     if (event->act == SM_ACT_BELL || event->act == SM_ACT_LOSE) return sm_net_bell(net, event);
     sm_req *r = sm_net_find(net, event->pe, event->number);
     if (!r) return SM_NET_NONE;
     if (of_units(event->act) && (event->unit < 0 || (uint64_t)event->unit >= r->units)) return SM_NET_BAD;
+    if (net->log) log_event(net, r, event);
     int done = do_event(net, r, event);
     if (done == 1) {                        /* it failed: nothing of it is still to come */
         sm_net_unlink(net, r);

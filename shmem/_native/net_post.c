@@ -203,6 +203,7 @@ int sm_net_post(sm_net *net, const sm_request *request) {
     begin(net, r);
     if (sm_net_has(r, SM_REQ_RING) && sm_net_add(net, r)) goto no_memory;
     sm_net_link(net, slot);
+    if (net->log) sm_net_mark(net, r, SM_ACT_POSTED, &r->w.at);
     if (!r->units) sm_net_end(net, r);
     return 0;
 no_memory:

@@ -19,6 +19,11 @@
 #define FLIGHT_MAX 64                       /* of contexts' requests: a call that posts drives the rest down to this */
 #define SPINS 200
 
+/* Whether calls may do by themselves what the adapter would do at once. */
+static int friendly(const sm_nic *nic) {
+    return nic->options.progress == SM_PROGRESS_INLINE && !nic->options.seeded && !nic->options.watched;
+}
+
 static uint64_t draw(sm_nic *nic) { return sm_net_draw(&nic->state); }
 
 int sm_nic_drive(sm_nic *nic, int64_t most) {
@@ -58,7 +63,7 @@ void sm_nic_enter(sm_nic *nic) {
 /* The thread looks after what is in flight. */
 void sm_nic_leave(sm_nic *nic) {
     int busy = nic->net->n_flight > 0, handed = 0;
-    if (nic->options.progress == SM_PROGRESS_INLINE && !nic->options.seeded) atomic_store_explicit(&nic->p->detour, busy, memory_order_relaxed);
+    if (friendly(nic)) atomic_store_explicit(&nic->p->detour, busy, memory_order_relaxed);
     if (busy && nic->has_helper) handed = !atomic_exchange(&nic->left, 1);
     pthread_mutex_unlock(&nic->lock);
     if (handed) sm_futex_wake(nic->p, &nic->left);
@@ -120,7 +125,7 @@ static int help(sm_nic *nic, uint64_t *calls) {
     if (mine && n > 0) nic->counts.helped += (uint64_t)n;
     if (!nic->net->n_flight) {
         atomic_store(&nic->left, 0);
-        if (nic->options.progress == SM_PROGRESS_INLINE && !nic->options.seeded) atomic_store(&nic->p->detour, 0);
+        if (friendly(nic)) atomic_store(&nic->p->detour, 0);
     }
     pthread_mutex_unlock(&nic->lock);
     if (n > 0 && atomic_load(&nic->waiting)) {
@@ -185,7 +190,7 @@ sm_nic *sm_nic_open(sm_pe *p, const sm_nic_options *options) {
         free(nic);
         return NULL;
     }
-    atomic_store(&p->detour, options->seeded || options->progress != SM_PROGRESS_INLINE);
+    atomic_store(&p->detour, !friendly(nic));
     p->nic = nic;
     return nic;
 }
@@ -241,7 +246,7 @@ int sm_nic_complete(sm_nic *nic, int q, int target, int stage, int kinds, int64_
 void sm_nic_stand(sm_nic *nic, int stands) {
     sm_nic_enter(nic);
     nic->options.progress = stands ? SM_PROGRESS_MANUAL : nic->usual;
-    if (!stands) sm_nic_drive(nic, 0);
+    atomic_store(&nic->p->detour, !friendly(nic) || nic->net->n_flight);
     sm_nic_leave(nic);
 }
 

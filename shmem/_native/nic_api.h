@@ -12,6 +12,7 @@ typedef struct {
     uint64_t seed, stripe_bytes;
     int64_t limit_ns;                       /* how long a call waits for a request that nothing moves */
     int32_t seeded, progress, stripes;
+    int32_t watched;                        /* everything goes through the engine, also what need not */
     int32_t flagged;                        /* a blocking put waits for all that goes to its target */
 } sm_nic_options;
 

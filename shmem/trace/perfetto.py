@@ -26,6 +26,9 @@ def as_json(timeline: Timeline) -> dict[str, Any]:
     numbers = _numbers(timeline.rows)
     events = [*_slices(timeline, numbers), *_arrows(timeline, numbers), *_marks(timeline, numbers)]
     events.sort(key=lambda event: (event["ts"], _ORDER[event["ph"]]))
+    if timeline.unit_us != 1:
+        for event in events:
+            event["ts"] = round(event["ts"] * timeline.unit_us, 3)
     return {
         "schema": SCHEMA,
         "displayTimeUnit": "ns",

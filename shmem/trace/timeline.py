@@ -1,6 +1,7 @@
 """A timeline as data: rows of PEs with slices and marks on them, and arrows between rows.
 
-Times are whole microseconds from the start. Slices of a row follow one another and do not overlap.
+Times are whole numbers, of microseconds from the start unless the timeline says otherwise. Slices of a row follow one
+another and do not overlap.
 """
 
 from __future__ import annotations
@@ -53,9 +54,10 @@ class Arrow:
 
 @dataclass
 class Timeline:
-    """What is drawn. `about` says what it shows, for readers."""
+    """What is drawn. `about` says what it shows, for readers; `unit_us`: microseconds of a unit of its times."""
 
     about: Details
+    unit_us: float = 1.0
     rows: list[Row] = field(default_factory=list)  # from top to bottom
     slices: list[Slice] = field(default_factory=list)
     marks: list[Mark] = field(default_factory=list)

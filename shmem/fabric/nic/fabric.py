@@ -54,6 +54,8 @@ class Delivery:
 class NicFabric(DirectFabric):
     """Requests of an emulated adapter."""
 
+    watched = False  # everything goes through the engine, to be seen
+
     def __init__(self, *job: Any, delivery: Delivery) -> None:
         super().__init__(*job)
         self.delivery, profile = delivery, delivery.profile
@@ -82,7 +84,7 @@ class NicFabric(DirectFabric):
                 "profile": self._made, "seed": seed, "stripe_bytes": profile.stripe_bytes,
                 "limit_ns": nanoseconds(delivery.limit_s), "seeded": self.seeded,
                 "progress": PROGRESS.index(delivery.progress), "stripes": profile.stripes,
-                "flagged": profile.requests == "flag",
+                "flagged": profile.requests == "flag", "watched": self.watched,
             },
         )  # fmt: skip
         self.adapter: Any = self.lib.sm_nic_open(self.pe, options)
@@ -131,7 +133,7 @@ class NicFabric(DirectFabric):
     @property
     def friendly(self) -> bool:
         """Whether calls do by themselves what the adapter would do at once."""
-        return not self.seeded and self.delivery.progress == "inline"
+        return not self.seeded and self.delivery.progress == "inline" and not self.watched
 
     def bind(self, on: bool, barrier_all: int = 0, sync_all: int = 0, one_host: bool = True) -> None:
         """The C fronts move bytes themselves: only where the adapter would do no other thing."""
