@@ -71,6 +71,7 @@ bench: $(CORE)                  ## on an idle machine; results in out/
 	$(PY) benchmarks/dispatch.py $(ARGS)
 	$(PY) benchmarks/rma.py $(ARGS)
 	$(PY) benchmarks/collectives.py $(ARGS)
+	$(PY) benchmarks/nic.py $(ARGS)
 	$(PY) benchmarks/explorer.py $(ARGS)
 	$(PY) benchmarks/simulator.py $(ARGS)
 	$(PY) benchmarks/sanitizer.py $(ARGS)

@@ -109,3 +109,12 @@ def test_recorded_programs_are_right_and_do_not_race(tmp_path):
     assert {(row["case"], row["what"]) for row in rows} == {
         (case, what) for case in ("heat", "sort", "loop", "puts") for what in ("plain", "recorded")
     }
+
+
+def test_nic_quick(tmp_path: Path) -> None:
+    output = run_quick("nic", "--out", str(tmp_path))
+    rows = json.loads((tmp_path / "nic.json").read_text())["rows"]
+    cases = ["put 8 B and quiet, 2 PEs", "put 16 MiB, 2 PEs", "a WQE of 256, 2 PEs"]
+    assert [row["case"] for row in rows if row["what"] == "ours"][:3] == cases
+    assert all(row["p50"] > 0 for row in rows)
+    assert "rate a core, 8 PEs" in output

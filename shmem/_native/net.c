@@ -72,6 +72,7 @@ void sm_net_link(sm_net *net, int slot) {
     net->hash[b] = slot;
     r->in_flight = 1;
     net->n_flight++;
+    net->n_special += sm_net_is_special(r);
 }
 
 void sm_net_unlink(sm_net *net, sm_req *r) {
@@ -85,6 +86,7 @@ void sm_net_unlink(sm_net *net, sm_req *r) {
     else net->reqs[r->next].prev = r->prev;
     r->in_flight = 0;
     net->n_flight--;
+    net->n_special -= sm_net_is_special(r);
 }
 
 void sm_net_free_slot(sm_net *net, sm_req *r) {
@@ -97,10 +99,22 @@ void sm_net_free_slot(sm_net *net, sm_req *r) {
     net->spare = (int32_t)(r - net->reqs);
 }
 
+/* Whether no rule says anything of two requests but for flags, fences and receives. */
+static int is_free(const sm_net_profile *profile, int second) {
+    uint64_t found = 0;
+    for (int first = SM_KIND_STORE + 1; first < 5; first++) {
+        found |= profile->apart[first * 5 + second];
+        for (int seen = 0; seen <= (SM_IF_QUEUE | SM_IF_STRIPE | SM_IF_OVERLAP | SM_IF_OWN); seen++)
+            found |= profile->rules[(first * 5 + second) * SM_IF_ALL + seen];
+    }
+    return !found;
+}
+
 sm_net *sm_net_open(const sm_net_profile *profile, int64_t requests) {
     sm_net *net = calloc(1, sizeof *net);
     if (!net) return NULL;
     net->profile = *profile;
+    for (int kind = 0; kind < 5; kind++) net->is_free[kind] = (uint8_t)is_free(profile, kind);
     net->first = net->last = net->spare = net->answers = -1;
     for (int i = 0; i < SM_HASH; i++) net->hash[i] = -1;
     if (add_slots(net, requests > 0 ? requests : 1)) {

@@ -92,6 +92,8 @@ struct sm_net {
     uint64_t n_log, log_room;
     int log_full;
     sm_pe *p;                               /* shared memory: whose engine this is; else NULL */
+    int64_t n_special;                      /* of those in flight: stores, fenced, in need of a receive */
+    uint8_t is_free[5];                     /* by kind: a request waits for special ones only, if it has no flags */
     int64_t n_flight;                       /* how many requests are in flight */
 };
 
@@ -102,6 +104,11 @@ static inline int sm_net_has(const sm_req *r, uint32_t flag) { return (r->w.flag
 static inline uint64_t sm_net_size(const sm_place *p) { return p->hi - p->lo; }
 static inline char *sm_net_at(const sm_net *net, const sm_place *p) { return (char *)((uintptr_t)net->spaces[p->space].base + p->lo); }
 static inline sm_item *sm_net_item_at(const sm_fifo *f, int64_t i) { return &f->items[f->head + i]; }
+
+/* Whether rules between requests may look at it beyond its kind, its queue and its place. */
+static inline int sm_net_is_special(const sm_req *r) {
+    return r->fenced || r->spread || sm_net_has(r, SM_REQ_NEEDS_RECEIVE) || r->w.kind == SM_KIND_STORE;
+}
 
 /* net.c */
 int sm_net_grow(void **memory, uint64_t *room, uint64_t need, uint64_t size);

@@ -128,9 +128,9 @@ typedef struct {
 
 typedef struct sm_net sm_net;
 
-/* What happened when, where that is logged: `act` of the request, or SM_ACT_POSTED; the bytes that it was about, of a
+/* What happened when, where that is logged: `act` of the request, or SM_LOG_POSTED; the bytes that it was about, of a
  * space. */
-enum { SM_ACT_POSTED = 100 };
+enum { SM_LOG_POSTED = 100 };
 typedef struct {
     int64_t ns, number, space;
     uint64_t lo, hi, wr_id;

@@ -131,7 +131,7 @@ static void give_bells(const sm_queue *q, sm_walk *walk) {
 
 /* All of them, or no more than are written. */
 static void walk_all(sm_net *net, sm_walk *walk, int enough) {
-    for (int64_t i = 0; i < net->nqueues; i++) give_bells(&net->queues[i], walk);
+    for (int64_t i = 0; net->profile.lost_doorbell && i < net->nqueues; i++) give_bells(&net->queues[i], walk);
     SM_EACH(net, r) {
         if (enough && walk->n >= walk->first + walk->most) return;
         next_events(net, walk, r);

@@ -12,8 +12,10 @@ void sm_net_fence(sm_net *net, int pe, int queue, int is_default) {
     SM_EACH(net, r) {
         int store = r->w.kind == SM_KIND_STORE;
         if (r->w.pe != pe || !(store || r->w.queue == queue || (is_default && sm_net_has(r, SM_REQ_RING)))) continue;
+        int before = sm_net_is_special(r);
         if (!net->profile.engine_scoped || store) r->fenced = 1;
         r->spread = r->fenced && is_default && asked(net, r);
+        net->n_special += sm_net_is_special(r) - before;
     }
 }
 

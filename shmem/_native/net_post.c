@@ -127,6 +127,8 @@ static uint64_t between(const sm_net *net, const sm_req *first, const sm_req *se
 
 static int find_gates(sm_net *net, sm_req *r) {
     r->ngates = 0;
+    int plain = !sm_net_has(r, SM_REQ_FENCE) && r->w.order != SM_ORDER_STRONG && r->w.put < 0;
+    if (plain && net->is_free[r->w.kind] && !net->n_special) return 0;
     SM_EACH(net, other) {
         if (other->w.pe != r->w.pe) continue;
         for (uint64_t rules = between(net, other, r); rules & 0xff; rules >>= 8) {
@@ -203,7 +205,7 @@ int sm_net_post(sm_net *net, const sm_request *request) {
     begin(net, r);
     if (sm_net_has(r, SM_REQ_RING) && sm_net_add(net, r)) goto no_memory;
     sm_net_link(net, slot);
-    if (net->log) sm_net_mark(net, r, SM_ACT_POSTED, &r->w.at);
+    if (net->log) sm_net_mark(net, r, SM_LOG_POSTED, &r->w.at);
     if (!r->units) sm_net_end(net, r);
     return 0;
 no_memory:
