@@ -32,6 +32,7 @@ else:
 # How else than to the end, under the weakest profile, without a failure.
 KNOWN: dict[tuple[str, str], list[dict[str, Any]]] = {
     ("docs/check.md", "main"): [{"kinds": ["assertion"]}],  # the page is about this failure
+    ("docs/nic.md", "main"): [{"kinds": ["assertion"]}],  # and about this one
     # Thousands of steps: one order of them.
     ("docs/expert-parallel.md", "program"): [{"profile": "tso", "strategy": "random", "budget": 1, "complete": False}],
     ("docs/queue-pairs.md", "main"): [

@@ -25,7 +25,7 @@ from .test_reductions import compare
 from .test_sim import agreeing
 
 FULL = os.environ.get("SHMEMU_TEST_CELLS") == "full"
-SEEDS = 60 if FULL else 6
+SEEDS = 60 if FULL else 4
 
 # Each knob with a profile that keeps an order, and one that keeps none.
 KNOBS: dict[str, tuple[Profile, ...]] = {

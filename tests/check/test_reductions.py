@@ -28,7 +28,7 @@ FILES = sorted((Path(__file__).parents[1] / "litmus").glob("*/*.litmus" if FULL 
 CASES = [(test, name) for path in FILES for test in read(path) for name in test.verdicts]
 SHAPES = {test.name for path in FILES if path.parent.name == "shapes" for test in read(path)}
 PLAIN_MAX, REMEMBERED_MAX = (6_000, 6_000) if FULL else (500, 1_500)  # states
-SEEDS = 60 if FULL else 10
+SEEDS = 60 if FULL else 6
 
 
 def profile_for(test: Test, name: str) -> Profile:
