@@ -94,6 +94,7 @@ struct sm_net {
     sm_pe *p;                               /* shared memory: whose engine this is; else NULL */
     int64_t n_special;                      /* of those in flight: stores, fenced, in need of a receive */
     uint8_t is_free[5];                     /* by kind: a request waits for special ones only, if it has no flags */
+    int told_others;                        /* the last event updated a word, which others may wait for */
     int64_t n_flight;                       /* how many requests are in flight */
 };
 

@@ -139,6 +139,7 @@ int sm_net_fire(sm_net *net, const sm_event *event) {
     if (!r) return SM_NET_NONE;
     if (of_units(event->act) && (event->unit < 0 || (uint64_t)event->unit >= r->units)) return SM_NET_BAD;
     if (net->log) log_event(net, r, event);
+    net->told_others = event->act == SM_ACT_WORD || (event->act == SM_ACT_PLACE && r->w.kind == SM_KIND_ATOMIC);
     int done = do_event(net, r, event);
     if (done == 1) {                        /* it failed: nothing of it is still to come */
         sm_net_unlink(net, r);

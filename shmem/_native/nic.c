@@ -18,6 +18,7 @@
 #define NAP_MAX_NS 8000000                  /* of the thread, where nothing may happen for now */
 #define FLIGHT_MAX 64                       /* of contexts' requests: a call that posts drives the rest down to this */
 #define SPINS 200
+#define PAUSE_NS 100000
 
 /* Whether calls may do by themselves what the adapter would do at once. */
 static int friendly(const sm_nic *nic) {
@@ -87,6 +88,12 @@ static void bide(sm_nic *nic, int64_t ns) {
     atomic_fetch_sub(&nic->waiting, 1);
 }
 
+/* With a seed: whether the adapter rests for a moment, so that others see how far it has come; most often after a word
+ * that somebody may have waited for. */
+static int pauses(sm_nic *nic) {
+    return nic->options.seeded && nic->net->n_flight && (draw(nic) & (nic->net->told_others ? 3 : 63)) == 0;
+}
+
 /* With the lock held: drives, or lets the thread drive, until something is over. SM_TIMEOUT where nothing more may happen
  * to it for so long. */
 int sm_nic_until(sm_nic *nic, int (*over)(sm_nic *nic, const void *what), const void *what, int64_t timeout_ns) {
@@ -96,6 +103,7 @@ int sm_nic_until(sm_nic *nic, int (*over)(sm_nic *nic, const void *what), const 
         if (n < 0) return n;
         if (n > 0) {
             end = 0, ns = 20000;
+            if (pauses(nic)) bide(nic, PAUSE_NS);
             continue;
         }
         int64_t now = sm_now_ns();
