@@ -135,7 +135,7 @@ static void overlay(uint8_t *out, const sm_place *place, const sm_req *r) {
 
 static int forwards(const sm_net *net, const sm_req *r) {
     int mine = r->w.kind == SM_KIND_STORE || (net->profile.program_order && r->w.kind == SM_KIND_WRITE);
-    return mine && r->read && !sm_net_reached(r, SM_STAGE_PLACED);
+    return mine && r->read && !r->w.bad && !sm_net_reached(r, SM_STAGE_PLACED);
 }
 
 /* What a PE sees of memory: its own stores that are still to be placed are there already. */
