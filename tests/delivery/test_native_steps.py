@@ -68,10 +68,10 @@ def test_an_atomic_of_an_ordered_machine_does_not_see_a_later_put(made: type[Mac
 @pytest.mark.parametrize("made", [Machine, NativeMachine])
 def test_a_pe_sees_what_it_has_yet_to_store_but_not_what_will_fail(made: type[Machine], bad: str) -> None:
     memory = Memory()
-    memory.spaces[1], memory.spaces["cq"] = bytearray(8), bytearray(8)
-    here, place = made(NAMED["tso"], memory), Place(1, 0, 8)
-    here.queue_pair("qp", "cq", 8)
-    here.post(Request(here.name(0), Kind.WRITE, "qp", 1, place, (), data=b"\x09" * 8, ring=True, bad=bad))
+    memory.spaces[1] = bytearray(8)
+    here, place, queue = made(NAMED["tso"], memory), Place(1, 0, 8), ("qp", 0, 1, 0)
+    here.queue_pair(queue, ("cq", 0), 8)
+    here.post(Request(here.name(0), Kind.WRITE, queue, 1, place, (), data=b"\x09" * 8, ring=True, bad=bad))
     assert here.look(0, place) == (bytes(8) if bad else b"\x09" * 8)
 
 
