@@ -77,7 +77,8 @@ class World:
         from .delivery.profiles import profile
         from .fabric.nic import Delivery, NicFabric
 
-        moves = Delivery(profile(settings.profile), settings.seed, settings.progress, limit_s=settings.timeout_s)
+        limit, status = settings.timeout_s, settings.status_file
+        moves = Delivery(profile(settings.profile), settings.seed, settings.progress, limit_s=limit, status_file=status)
         if settings.trace is None:
             return NicFabric(*job, delivery=moves)
         from .fabric.nic.traced import TracedFabric

@@ -27,7 +27,7 @@ typedef struct {
     int32_t next, prev, chain;              /* slots: in flight in the order posted; of one bucket of the hash */
     int32_t used;
     uint8_t in_flight, read, rung, admitted, accepted, denied, fetched, worded, told, retired, fenced, spread;
-    uint8_t ascending, split, repeats;
+    uint8_t ascending, split, repeats, passed;          /* passed: counted as one that passed another */
     int64_t receive;                        /* the number of the receive taken; -1 */
     int64_t since;                          /* when it was first seen without a receive; 0: not yet */
     uint8_t let_in, holds;                  /* counted in its segments, in a receive queue in shared memory */
@@ -96,6 +96,7 @@ struct sm_net {
     uint8_t is_free[5];                     /* by kind: a request waits for special ones only, if it has no flags */
     int told_others;                        /* the last event updated a word, which others may wait for */
     int64_t n_flight;                       /* how many requests are in flight */
+    uint64_t order, passed;                 /* see sm_net_drawn */
 };
 
 #define SM_EACH(net, r) \

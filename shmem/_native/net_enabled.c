@@ -152,6 +152,23 @@ uint64_t sm_net_draw(uint64_t *state) {
     return z ^ z >> 31;
 }
 
+/* Counts an event that is about to happen. */
+static void count_event(sm_net *net, const sm_event *event) {
+    uint64_t what = (uint64_t)event->number << 8 ^ (uint64_t)event->unit << 40 ^ (uint64_t)event->pe << 4 ^ (uint64_t)event->act;
+    net->order ^= sm_net_draw(&what);
+    net->order = sm_net_draw(&net->order);
+    if (event->act == SM_ACT_BELL || event->act == SM_ACT_LOSE) return;
+    sm_req *r = sm_net_find(net, event->pe, event->number);
+    if (!r || r->passed || r->prev < 0) return;
+    r->passed = 1;
+    net->passed++;
+}
+
+uint64_t sm_net_drawn(const sm_net *net, uint64_t *passed) {
+    *passed = net->passed;
+    return net->order;
+}
+
 int64_t sm_net_step(sm_net *net, int64_t most, uint64_t *seed, int faults) {
     int64_t done = 0;
     for (; done < most; done++) {
@@ -163,6 +180,7 @@ int64_t sm_net_step(sm_net *net, int64_t most, uint64_t *seed, int faults) {
             sm_walk pick = {&event, (int64_t)(sm_net_draw(seed) % (uint64_t)count.n), 1, 0, !faults};
             walk_all(net, &pick, 1);
         }
+        count_event(net, &event);
         int code = sm_net_fire(net, &event);
         if (code) return code;
     }

@@ -184,7 +184,7 @@ static void begin(sm_net *net, sm_req *r) {
     r->accepted = !(ring && sm_net_has(r, SM_REQ_NEEDS_RECEIVE));
     r->rung = sm_net_has(r, SM_REQ_RUNG);
     r->admitted = sm_net_has(r, SM_REQ_ADMITTED);
-    r->denied = r->fenced = r->spread = r->let_in = r->holds = 0;
+    r->denied = r->fenced = r->spread = r->let_in = r->holds = r->passed = 0;
     r->receive = -1;
     r->since = 0;
 }

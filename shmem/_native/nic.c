@@ -8,11 +8,15 @@
  * flight (p->detour is 0): whole requests, in the order posted, visible when they return, is what it would choose. */
 #include "nic.h"
 
+#include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #define LEFT_NS 1000000                     /* so long a request is left to its poster */
 #define NAP_MAX_NS 8000000                  /* of the thread, where nothing may happen for now */
@@ -37,13 +41,15 @@ int sm_nic_drive(sm_nic *nic, int64_t most) {
         if (some < 0) return some == SM_NET_NO_MEMORY ? SM_NO_MEMORY : SM_BAD_OP;
         n += some;
     } while (some && (more = sm_nic_fetch(nic)));
-    nic->counts.fired += (uint64_t)n;
-    if (seed) nic->counts.drawn = nic->counts.drawn * 0x9e3779b97f4a7c15ull + nic->state + (uint64_t)n;
+    nic->counts->fired += (uint64_t)n;
+    nic->counts->drawn = sm_net_drawn(nic->net, &nic->counts->passed);
+    nic->counts->in_flight = nic->net->n_flight;
     return n ? (int)n : sm_nic_rnr(nic);
 }
 
 int sm_nic_after_post(sm_nic *nic) {
-    nic->counts.posted++;
+    nic->counts->posted++;
+    nic->counts->in_flight = nic->net->n_flight;
     if (nic->options.progress != SM_PROGRESS_INLINE) return SM_OK;
     if (!nic->options.seeded) {
         int n = sm_nic_drive(nic, INT_MAX);
@@ -130,7 +136,7 @@ static int help(sm_nic *nic, uint64_t *calls) {
     mine &= nic->options.progress != SM_PROGRESS_MANUAL;
     *calls = nic->calls;
     int n = mine ? sm_nic_drive(nic, FLIGHT_MAX) : 1;
-    if (mine && n > 0) nic->counts.helped += (uint64_t)n;
+    if (mine && n > 0) nic->counts->helped += (uint64_t)n;
     if (!nic->net->n_flight) {
         atomic_store(&nic->left, 0);
         if (friendly(nic)) atomic_store(&nic->p->detour, 0);
@@ -191,6 +197,7 @@ sm_nic *sm_nic_open(sm_pe *p, const sm_nic_options *options) {
     nic->options = *options;
     nic->state = options->seed;
     nic->usual = options->progress;
+    nic->counts = options->counts ? options->counts : &nic->own;
     pthread_mutex_init(&nic->lock, NULL);
     nic->net = sm_net_open(options->profile, FLIGHT_MAX);
     if (!nic->net || prepare(nic) || (options->progress != SM_PROGRESS_MANUAL && start_helper(nic))) {
@@ -198,6 +205,9 @@ sm_nic *sm_nic_open(sm_pe *p, const sm_nic_options *options) {
         free(nic);
         return NULL;
     }
+    nic->net->order = nic->counts->drawn;
+    nic->net->passed = nic->counts->passed;
+    nic->counts->opened++;
     atomic_store(&p->detour, !friendly(nic));
     p->nic = nic;
     return nic;
@@ -267,7 +277,18 @@ int64_t sm_nic_step(sm_nic *nic, int64_t n) {
 
 void sm_nic_counts_read(sm_nic *nic, sm_nic_counts *out) {
     pthread_mutex_lock(&nic->lock);
-    *out = nic->counts;
+    *out = *nic->counts;
     out->in_flight = nic->net->n_flight;
     pthread_mutex_unlock(&nic->lock);
+}
+
+sm_nic_counts *sm_nic_counts_at(const char *path) {
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    struct stat about;
+    if (fd < 0) return NULL;
+    void *at = MAP_FAILED;
+    if (!fstat(fd, &about) && about.st_size >= (off_t)sizeof(sm_nic_counts))
+        at = mmap(NULL, sizeof(sm_nic_counts), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    close(fd);
+    return at == MAP_FAILED ? NULL : at;
 }

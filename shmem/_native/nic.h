@@ -29,7 +29,7 @@ struct sm_nic {
     uint64_t state;                         /* of the generator */
     int64_t next;                           /* number of the next request */
     int queues[SM_QUEUES];                  /* the engine's, of each context */
-    sm_nic_counts counts;
+    sm_nic_counts own, *counts;             /* counts: where they are */
     int usual;                              /* progress, where the adapter does not stand */
     int broken;                             /* SM_SOUND, or how */
     _Atomic int meeting;                    /* SM_NO_LOCK: threads between reading a position and moving it */

@@ -7,21 +7,24 @@
 
 enum { SM_PROGRESS_INLINE, SM_PROGRESS_THREAD, SM_PROGRESS_MANUAL };
 
+/* What an adapter has done: requests posted, events fired, by calls of its PE and by its thread; drawn: a digest of the
+ * events in their order, which tells orders apart; passed: requests that had an event before one posted earlier was over.
+ * opened: how many adapters have counted here, each going on where the one before ended. fabric/nic/counts.py has the
+ * same fields. */
+typedef struct {
+    uint64_t opened, posted, fired, helped, drawn, passed;
+    int64_t in_flight;
+} sm_nic_counts;
+
 typedef struct {
     const sm_net_profile *profile;          /* its tables must outlive the adapter */
+    sm_nic_counts *counts;                  /* where it counts, up to date at all times; NULL: inside */
     uint64_t seed, stripe_bytes;
     int64_t limit_ns;                       /* how long a call waits for a request that nothing moves */
     int32_t seeded, progress, stripes;
     int32_t watched;                        /* everything goes through the engine, also what need not */
     int32_t flagged;                        /* a blocking put waits for all that goes to its target */
 } sm_nic_options;
-
-/* What an adapter has done: requests posted, events fired, by calls of its PE and by its thread; drawn: a digest of the
- * choices so far, which tells runs apart; passed: requests that had an event before one posted earlier was over. */
-typedef struct {
-    uint64_t posted, fired, helped, drawn, passed;
-    int64_t in_flight;
-} sm_nic_counts;
 
 typedef struct sm_nic sm_nic;
 
@@ -43,6 +46,7 @@ int sm_nic_complete(sm_nic *nic, int q, int target, int stage, int kinds, int64_
 int64_t sm_nic_step(sm_nic *nic, int64_t n);
 int sm_nic_progress(sm_nic *nic);           /* for who is about to sleep: whether anything happened */
 void sm_nic_counts_read(sm_nic *nic, sm_nic_counts *out);
+sm_nic_counts *sm_nic_counts_at(const char *path);   /* those in a file, for as long as this process lives; NULL: no such file */
 
 /* Queue pairs: numbers from 0 on, with their queues in the own arena at the offsets given. `peer` is the one that they lead
  * to; retries: how often one looks for a receive, 7: for ever. sm_nic_ready: all arenas are there. */

@@ -133,7 +133,7 @@ static int fetch(sm_nic *nic, sm_pair *pair) {
     queue->asked = r.number;
     pair->numbers[(at + blocks - 1) % depth] = r.number;
     pair->fetched += blocks;
-    nic->counts.posted++;
+    nic->counts->posted++;
     return SM_OK;
 }
 

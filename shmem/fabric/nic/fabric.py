@@ -20,6 +20,7 @@ from ...errors import ArgumentError, ShmemTimeout
 from ...records import Conditions, Records
 from ..direct import DirectFabric, DirectHeap, nanoseconds
 from ..interface import CONTEXTS, Caps, Counter, Fabric, Level, Status
+from .counts import counted
 from .flight import described, of_pair
 
 if TYPE_CHECKING:
@@ -49,6 +50,12 @@ class Delivery:
     progress: str = "inline"
     pieces: int = PIECES
     limit_s: float = 300.0  # how long a call waits for a request that nothing moves
+    status_file: str | None = None  # of the launcher, which may ask for counts
+
+
+def own_seed(seed: int, pe: int) -> int:
+    """The seed of a PE's adapter in a job with a seed: 64 bits."""
+    return int(np.random.SeedSequence([seed, pe]).generate_state(1, np.uint64)[0])
 
 
 class NicFabric(DirectFabric):
@@ -76,15 +83,15 @@ class NicFabric(DirectFabric):
         heap = super().attach(nbytes + arena_bytes())
         self.heap_bytes = nbytes
         profile, delivery = self.delivery.profile, self.delivery
-        own = np.random.SeedSequence([delivery.seed or 0, self.me])
-        seed = int(own.generate_state(1, np.uint64)[0])
         options = self.ffi.new(
             "sm_nic_options *",
             {
-                "profile": self._made, "seed": seed, "stripe_bytes": profile.stripe_bytes,
+                "profile": self._made, "seed": own_seed(delivery.seed or 0, self.me),
+                "stripe_bytes": profile.stripe_bytes,
                 "limit_ns": nanoseconds(delivery.limit_s), "seeded": self.seeded,
                 "progress": PROGRESS.index(delivery.progress), "stripes": profile.stripes,
                 "flagged": profile.requests == "flag", "watched": self.watched,
+                "counts": counted(self, delivery.status_file),
             },
         )  # fmt: skip
         self.adapter: Any = self.lib.sm_nic_open(self.pe, options)
