@@ -24,7 +24,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from . import bootstrap, config
 from .errors import ArgumentError, StateError
@@ -109,6 +109,20 @@ def _kind(mpiexec: str) -> str | None:
     return next((kind for kind, marks in MARKS.items() if any(mark in text for mark in marks)), None)
 
 
+@dataclass(frozen=True)
+class Audience:
+    """Who starts many jobs, and has words of its own for them. output: a file without a buffer, for what a job prints
+    and what is said of its end, in place of stdout and stderr; there is no stdin. drawing: what is drawn meanwhile.
+    begins, ended: called with the folder of the job's files, before it begins and when it has ended; ended also with
+    the number of the signal to this process that ended it, if one did.
+    """
+
+    output: BinaryIO
+    drawing: Drawing
+    begins: Callable[[Path], None]
+    ended: Callable[[Path, int | None], None]
+
+
 def command(n: int, argv: Sequence[str], mpi: Mpi | None = None, *, survive: bool = False) -> list[str]:
     """The command that runs `argv` (a whole command line) on `n` PEs; it wants `environment` as well."""
     mpi = mpi or find()
@@ -149,14 +163,15 @@ def run_job(
     env: Mapping[str, str] | None = None,
     mpi: str | None = None,
     progress: bool = True,
+    audience: Audience | None = None,
 ) -> int:
     """Runs a Python program on `n` PEs and waits for its end; the exit code of the job.
 
     `argv` is what stands behind `python`: `["prog.py", ...]` or `["-m", "module", ...]`. `survive`: the death
     of a PE doesn't end the job. `timeout` in seconds ends it with code 124; SIGINT and SIGTERM of this
     process end it with 130 and 143 (only where this is the main thread). `env` adds variables, `mpi` is as
-    for `find`. `progress`: draw what the job says of its progress, on stderr. Afterwards no process of a
-    failed job is left.
+    for `find`. `progress`: draw what the job says of its progress, on stderr. `audience`: see there; None is
+    the terminal. Afterwards no process of a failed job is left.
 
     Raises ArgumentError for wrong arguments or variables, StateError where there is no MPI.
     """
@@ -170,9 +185,15 @@ def run_job(
     launcher = find(mpi)
     with tempfile.TemporaryDirectory(prefix="shmemu-job-", ignore_cleanup_errors=True) as folder:
         status = Path(folder) / "status"
-        job = _Job(n, status, survive, Drawing(status, sys.stderr if progress else None))
+        drawing = audience.drawing if audience else Drawing(status, sys.stderr if progress else None)
+        job = _Job(n, status, survive, drawing, audience.output if audience else None)
         line = command(n, [sys.executable, "-m", "shmem.rank", *argv], launcher, survive=survive)
-        return job.run(line, environment(n, launcher, env=env, status_file=status, survive=survive), timeout)
+        if audience:
+            audience.begins(status.parent)
+        code = job.run(line, environment(n, launcher, env=env, status_file=status, survive=survive), timeout)
+        if audience:
+            audience.ended(status.parent, job.signal)
+        return code
 
 
 def check_job(n: int, argv: Sequence[str], timeout: float | None) -> None:
@@ -218,7 +239,8 @@ def check_program(argv: Sequence[str]) -> None:
 class _Job:
     """One run: the event loop between mpiexec, its ranks and the terminal."""
 
-    def __init__(self, n: int, status: Path, survive: bool, drawing: Drawing) -> None:
+    def __init__(self, n: int, status: Path, survive: bool, drawing: Drawing, output: BinaryIO | None = None) -> None:
+        self.output = output
         self.status = status
         self.survive = survive
         self.drawing = drawing
@@ -241,22 +263,24 @@ class _Job:
                     end_processes(self.status)
                 self.process.wait()
                 self._pump(0.0)
-                self.drawing.hide()
+                if self.output is None:
+                    self.drawing.hide()
                 remove(self.watch.shm)
                 self.select.close()
 
     def _start(self, line: list[str], env: dict[str, str]) -> None:
         """A terminal that shows a bar gets the output of the job through us, so that the two don't mix."""
-        silent = sys.stdin is None or not _is_open(0) or os.path.samestat(os.fstat(0), os.stat(os.devnull))
+        silent = self.output is not None or sys.stdin is None or not _is_open(0)
+        silent = silent or os.path.samestat(os.fstat(0), os.stat(os.devnull))
         if silent:
             no_stdin(self.status).touch()
-        through = [self.drawing.on_terminal and _is_terminal(fd) for fd in (1, 2)]
+        through = [self.output is None and self.drawing.on_terminal and _is_terminal(fd) for fd in (1, 2)]
         self.process = subprocess.Popen(
             line,
             env=env,
             stdin=subprocess.DEVNULL if silent else None,
-            stdout=subprocess.PIPE if through[0] else None,
-            stderr=subprocess.PIPE if through[1] else None,
+            stdout=subprocess.PIPE if through[0] else self.output,
+            stderr=subprocess.PIPE if through[1] else self.output,
             start_new_session=True,
             preexec_fn=_end_with_parent(),
         )
@@ -331,7 +355,9 @@ class _Job:
                 pipe.close()
 
     def _say(self, sentence: str | None) -> None:
-        if sentence and sys.stderr is not None:
+        if sentence and self.output is not None:
+            self.output.write(f"shmemu: {sentence}\n".encode())
+        elif sentence and sys.stderr is not None:
             self._pump(0.0)
             self.drawing.hide()
             sys.stderr.write(f"shmemu: {sentence}\n")

@@ -93,8 +93,12 @@ class Drawing:
         except (OSError, ValueError):
             self.hide()
             return
-        if state != self._last:
-            self._last = state
+        self.draw(state)
+
+    def draw(self, state: dict[str, Any]) -> None:
+        """Draws a state, with the fields of the file, if it is another one."""
+        if self._painter is not None and state != self._last:
+            self._last = dict(state)
             self._painter.show(state)
 
     def hide(self) -> None:
