@@ -113,14 +113,19 @@ def _replayed(
     return report
 
 
-def _tell(report: Report, out: Path | None, fresh: bool) -> None:
-    """Prints the report. Failures that are new are saved."""
+def named_commands(report: Report) -> None:
+    """Gives each failure of a file's function the command that replays it."""
     for failure in report.failures:
         n, profile = report.n_pes, report.profile
         words = [report.program, "-n", str(n), "--profile", profile, "--replay", failure.token]
         words += ["--leaks"] if failure.kind == "leak" else []
         words += ["--races", report.races] if failure.kind == "race" else []
         failure.command = f"{COMMAND} {shlex.join(words)}"
+
+
+def _tell(report: Report, out: Path | None, fresh: bool) -> None:
+    """Prints the report. Failures that are new are saved."""
+    named_commands(report)
     typer.echo(str(report))
     for failure in report.failures if fresh else []:
         typer.echo(f"saved: {save(report, failure, out)}")
