@@ -70,6 +70,42 @@ def test_a_seed_draws_the_events(profile: Profile, faults: bool) -> None:
     assert len(ends) > 5
 
 
+@pytest.mark.parametrize("writes", [1, 2, 5])
+def test_the_digest_tells_orders_apart_however_they_came_about(writes: int) -> None:
+    """Of two writes of one unit there are two orders; of many things there are as many as the events say."""
+    profile, digests, orders = NAMED["udma"], dict[Any, set[int]](), dict[int, set[Any]]()
+    for seed in range(24):
+        python = some_writes(Machine, profile, writes)
+        drawn, events, passed, over = numbers(seed), list[Any](), set[Any](), list(python.flight)
+        while possible := [each for each in python.enabled() if each.act not in FAULTS]:
+            events.append(possible[next(drawn) % len(possible)])
+            if events[-1].key != next(key for key in over if key in python.flight):
+                passed.add(events[-1].key)
+            python.fire(events[-1])
+        for steps in ([1] * len(events), [len(events)], [2, 1 << 40]):
+            native = some_writes(NativeMachine, profile, writes)
+            assert isinstance(native, NativeMachine)
+            state, counted = native.ffi.new("uint64_t *", seed), native.ffi.new("uint64_t *")
+            for most in steps:
+                native.lib.sm_net_step(native.net, most, state, False)
+            digest = native.lib.sm_net_drawn(native.net, counted)
+            assert counted[0] == len(passed)
+            digests.setdefault(tuple(events), set()).add(digest)
+            orders.setdefault(digest, set()).add(tuple(events))
+    assert {len(each) for each in [*digests.values(), *orders.values()]} == {1}
+    assert len(digests) == writes if writes < 3 else len(digests) > 15
+
+
+def some_writes(made: type[Machine], profile: Profile, n: int) -> Machine:
+    """A machine with writes of 8 bytes in flight, whose data are there."""
+    memory = Memory()
+    memory.spaces[1] = bytearray(8 * n)
+    here = made(profile, memory)
+    for i in range(n):
+        here.post(Request(here.name(0), Kind.WRITE, ("ctx", 0), 1, Place(1, 8 * i, 8 * i + 8), (), data=bytes(8)))
+    return here
+
+
 def test_without_a_seed_the_first_event_happens() -> None:
     """A shorter way to the same: it does not look at what comes after the first."""
     profile = varied("rc_relaxed", lost_ack=True)

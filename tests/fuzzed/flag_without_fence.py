@@ -19,7 +19,8 @@ def main() -> None:
             shmem.p(flag, 1, pe)
     else:
         shmem.wait_until(flag, "==", 1)
-        assert box.tolist() == list(range(1, 9)), box.tolist()
+        got = box.tolist()
+        assert got == list(range(1, 9)), got
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A put on a context, and a quiet of the default one; `own` as an argument waits for the context itself."""
+"""Puts on a context, and a quiet of the default one; `own` as an argument waits for the context itself."""
 
 import sys
 
@@ -6,17 +6,21 @@ import numpy as np
 
 import shmem
 
+ROUNDS = 8
+
 
 def main() -> None:
-    """Every PE sends a block to the next one and says so, once it takes it for delivered."""
+    """Every PE sends blocks to the next one and says of each so, once it takes it for delivered."""
     me, n, own = shmem.my_pe(), shmem.n_pes(), "own" in sys.argv[1:]
-    box, flag = shmem.zeros(4, np.int64), shmem.zeros(1, np.int64)
+    boxes, flag = shmem.zeros((ROUNDS, 4), np.int64), shmem.zeros(1, np.int64)
     ctx = shmem.ctx_create()
-    shmem.put_nbi(box, np.full(4, me + 1), (me + 1) % n, ctx=ctx)
-    shmem.quiet(ctx=ctx if own else None)
-    shmem.atomic_set(flag, 1, (me + 1) % n)
-    shmem.wait_until(flag, "==", 1)
-    assert box.tolist() == [(me - 1) % n + 1] * 4, box.tolist()
+    for i in range(ROUNDS):
+        shmem.put_nbi(boxes[i], np.full(4, me + 1), (me + 1) % n, ctx=ctx)
+        shmem.quiet(ctx=ctx if own else None)
+        shmem.atomic_set(flag, i + 1, (me + 1) % n)
+        shmem.wait_until(flag, ">=", i + 1)
+        got = boxes[i].tolist()
+        assert got == [(me - 1) % n + 1] * 4, got
     shmem.ctx_destroy(ctx)
 
 

@@ -17,12 +17,12 @@ from ...files import write_whole
 from ...launch import TIMED_OUT
 from ..saved import SCHEMA
 from ..tokens import digest
+from .printed import failed
 from .runs import Plan, Run
 from .twin import Twin
 
 SAME = "the seeds change nothing: never were two things in flight that could change places"
 SHOWN = 25  # lines of what a run printed
-_RAISED = re.compile(r"^PE (\d+)[^:\n]*: ((?:[A-Za-z_]\w*\.)*([A-Za-z_]\w*)(?:: .*)?)$", re.MULTILINE)
 
 
 @dataclass
@@ -77,20 +77,12 @@ class Failure:
     @property
     def pe(self) -> int | None:
         """Who raised it, if anybody did."""
-        return int(found[1]) if (found := self._raised()) else None
+        return failed(self.run.output, self.run.code)[0]
 
     @property
     def text(self) -> str:
         """What was raised, else what the launcher said."""
-        if found := self._raised():
-            return found[2]
-        said = [line for line in self.run.output.splitlines() if line.startswith("shmemu: ")]
-        return said[-1].removeprefix("shmemu: ") if said else f"exit code {self.run.code}"
-
-    def _raised(self) -> re.Match[str] | None:
-        """The last line of the first traceback."""
-        start = self.run.output.find("Traceback (most recent call last):")
-        return None if start < 0 else _RAISED.search(self.run.output, self.run.output.find("\n", start))
+        return failed(self.run.output, self.run.code)[1]
 
     @property
     def command(self) -> str:

@@ -126,6 +126,8 @@ def run(plan: Plan, seed: int | None, bar: Bar) -> Run:
 def check(plan: Plan) -> None:
     """Raises ArgumentError for a program that can't be one."""
     launch.check_job(plan.n, plan.argv, plan.timeout_s)
+    if not plan.minutes > 0:
+        raise ArgumentError(f"--minutes is a number above 0, not {plan.minutes:g}")
     if plan.argv[0].endswith(".py") and os.path.isfile(plan.argv[0]):
         try:
             compile(Path(plan.argv[0]).read_bytes(), plan.argv[0], "exec", dont_inherit=True)

@@ -27,6 +27,7 @@ from ..exploration import call_of, explore
 from ..loading import load, parted
 from ..main_program import run_main
 from ..report import Report
+from .printed import failed
 from .runs import TAIL, Bar, Plan
 
 STRATEGIES = ("pct", "random")
@@ -95,8 +96,9 @@ def _ran(plan: Plan, first: int, budget: str, bar: Bar) -> Twin:
             return Twin(f"{_seeds(first, done)}, of which the last took too long")
         if code:
             words = ["-n", str(plan.n), "--fabric", "sim", "--profile", plan.profile, "--seed", str(first + done - 1)]
-            last = said.strip().rpartition("\n")[2]
-            return Twin(_seeds(first, done), last, shlex.join(["shmemu", "run", *words, *plan.argv]))
+            pe, text = failed(said, code)
+            text = text if pe is None else f"PE {pe}: {text}"
+            return Twin(_seeds(first, done), text, shlex.join(["shmemu", "run", *words, *plan.argv]))
     return Twin(_seeds(first, done))
 
 
