@@ -37,7 +37,7 @@ ifneq ($(words $(wildcard shmem/_native/_core*.so shmem/_native/_hot*.so)),2)
 .PHONY: $(CORE)
 endif
 
-.PHONY: demo test test-jobs test-quick test-full mutants soak lint bench dist clean
+.PHONY: demo test test-jobs test-quick test-full mutants soak fuzz lint bench dist clean
 
 demo: $(CORE)                   ## the main job: N= PEs, TEXT= a UTF-8 file
 	$(VENV)/bin/shmemu demo -n $(N) $(if $(TEXT),--text "$(TEXT)") $(ARGS)
@@ -61,6 +61,9 @@ mutants: $(CORE)                ## breaks the code at the places listed in tests
 
 soak: $(CORE)                   ## random programs against a model; ARGS="--minutes 10 --seed 1"
 	$(PY) tests/soak.py $(ARGS)
+
+fuzz: $(CORE)                   ## a program over nic, seed after seed; ARGS="prog.py -n 4 --minutes 10"
+	$(VENV)/bin/shmemu fuzz $(or $(ARGS),examples/sort.py -n $(N) --minutes 1)
 
 lint: $(CORE)
 	$(PY) -m ruff check .

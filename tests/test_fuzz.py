@@ -286,3 +286,23 @@ def test_what_failed_is_read_from_what_was_printed(
 ) -> None:
     failure = Failure(Plan(("prog.py",), 2, "openshmem"), Run(1, code, None, output, {}))
     assert (failure.kind, failure.pe, failure.text) == (kind, pe, text)
+
+
+def lasting(text: str) -> str:
+    """What was printed, without numbers, hashes, choices, and what the run had printed."""
+    text = re.sub(r"(?<=\n)    .*\n", "", text)
+    text = re.sub(r"  what the processes do when .*\n", "", text)
+    text = re.sub(r"\bs1\.\w+\.[\w-]+|\b[0-9a-f]{8,16}\b|\d+(\.\d+)?", "N", text)
+    text = re.sub(r"N runs?|N different orders|N orders?", "MANY", text)
+    return re.sub(r"\[N(, N)*\]", "[N]", text)
+
+
+def test_the_page_tells_what_is_printed(fuzz: Fuzz) -> None:
+    page = (Path(__file__).parents[1] / "docs" / "fuzzing.md").read_text()
+    [(program, words, expected)] = re.findall(
+        r"^```python\n# prog\.py\n(.*?)^```$.*?^```\n\$ shmemu fuzz (.*?)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL
+    )
+    code, said = fuzz(program, *shlex.split(words))
+    assert code == 1
+    assert lasting(said) == lasting(expected)
+    assert len(expected.splitlines()) > 15

@@ -33,6 +33,7 @@ else:
 KNOWN: dict[tuple[str, str], list[dict[str, Any]]] = {
     ("docs/check.md", "main"): [{"kinds": ["assertion"]}],  # the page is about this failure
     ("docs/nic.md", "main"): [{"kinds": ["assertion"]}],  # and about this one
+    ("docs/fuzzing.md", "main"): [{"kinds": ["assertion"]}],
     # Thousands of steps: one order of them.
     ("docs/expert-parallel.md", "program"): [{"profile": "tso", "strategy": "random", "budget": 1, "complete": False}],
     ("docs/queue-pairs.md", "main"): [
