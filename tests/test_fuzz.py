@@ -144,6 +144,29 @@ def test_a_run_without_end_is_ended(fuzz: Fuzz, monkeypatch: pytest.MonkeyPatch)
     assert "\n  exit code 124; events drawn: " in said
 
 
+KILLED = """\
+import os, signal, shmem
+words = shmem.zeros(3, int)
+if shmem.my_pe() == 1:
+    for i in range(3):
+        shmem.p(words[i : i + 1], 1, 0)
+    shmem.quiet()
+    os.kill(os.getpid(), signal.SIGKILL)
+shmem.barrier_all()
+"""
+
+
+def test_what_was_drawn_is_known_also_of_a_pe_that_was_killed(fuzz: Fuzz, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command, "AGAIN", 0)
+    monkeypatch.setattr(command, "look", lambda *_: None)
+    code, said = fuzz(KILLED, "--profile", "udma", "prog.py")
+    assert code == 1
+    [process] = re.findall(r"^exception: PE 1 \(process (\d+)\) was killed by SIGKILL$", said, re.MULTILINE)
+    assert re.search(r"^  exit code 137; events drawn: PE 0 0 \(0{16}\), PE 1 [3-9] \((?!0{16})", said, re.MULTILINE)
+    [saved] = Path("out/failures").iterdir()
+    assert f"(process {process}) was killed" in saved.read_text()
+
+
 def test_a_program_without_shmem_is_told(fuzz: Fuzz) -> None:
     code, said = fuzz("print('nothing of this is shown')\n", "--seeds", 1, "prog.py")
     assert (code, said.count("\n")) == (0, 3)
