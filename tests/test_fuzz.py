@@ -161,6 +161,7 @@ def test_what_was_drawn_is_known_also_of_a_pe_that_was_killed(fuzz: Fuzz, monkey
     monkeypatch.setattr(command, "look", lambda *_: None)
     code, said = fuzz(KILLED, "--profile", "udma", "prog.py")
     assert code == 1
+    assert "\n  1 run, 1 order of events: " in said  # the first failure ends it
     [process] = re.findall(r"^exception: PE 1 \(process (\d+)\) was killed by SIGKILL$", said, re.MULTILINE)
     assert re.search(r"^  exit code 137; events drawn: PE 0 0 \(0{16}\), PE 1 [3-9] \((?!0{16})", said, re.MULTILINE)
     [saved] = Path("out/failures").iterdir()
@@ -173,23 +174,36 @@ def test_a_program_without_shmem_is_told(fuzz: Fuzz) -> None:
     assert "no adapter did anything: the program does not start shmem, or not on nic\n" in said
 
 
+WAITS = """\
+import shmem
+word = shmem.zeros(1, int)
+if shmem.my_pe() == 0:
+    open("up", "w").close()
+shmem.wait_until(word, "==", 1)
+"""
+
+
 def test_an_interrupt_ends_it_and_tells_how_far_it_was(tmp_path: Path) -> None:
-    (tmp_path / "prog.py").write_text(fault("flag_without_fence"))
-    line = [sys.executable, "-m", "shmem.cli", "fuzz", "prog.py", "-n", "2", "fenced"]
+    (tmp_path / "prog.py").write_text(WAITS)
+    os.mkfifo(tmp_path / "up")
+    line = [sys.executable, "-m", "shmem.cli", "fuzz", "prog.py", "-n", "2"]
     env = {name: value for name, value in os.environ.items() if not name.startswith("SHMEMU_")}
     with subprocess.Popen(
         line, cwd=tmp_path, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as job:
-        assert job.stdout is not None
-        assert job.stderr is not None
-        first = job.stdout.readline()
-        assert job.stderr.readline().startswith("fuzz 0%")  # a run is about to begin
+        open(tmp_path / "up").close()  # when PE 0 is there
         job.send_signal(signal.SIGINT)
-        out, err = job.communicate(timeout=DEADLINE_S)
-    assert re.fullmatch(r"prog.py, 2 PEs, profile openshmem, nic: seeds from \d+ on\n", first)
+        try:
+            out, err = job.communicate(timeout=DEADLINE_S)
+        finally:
+            job.kill()
     assert job.returncode == 130, err
-    assert "Traceback" not in err
-    assert not out or re.match(r"ended by SIGINT in \d+\.\d s, no failure until then\n", out)  # or it was before
+    assert re.fullmatch(
+        r"prog.py, 2 PEs, profile openshmem, nic: seeds from \d+ on\n"
+        r"ended by SIGINT in \d+\.\d s, no failure until then\n  no run has ended\n",
+        out,
+    )
+    assert re.fullmatch(r"fuzz 0% seeds 0, orders 0\n", err)
 
 
 def test_on_sim_a_program_with_arguments_runs_whole(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

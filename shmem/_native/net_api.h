@@ -175,8 +175,8 @@ int sm_net_fire(sm_net *net, const sm_event *event);
 /* Fires up to `most` events, each drawn from all that may happen by a generator whose state is *seed (NULL: the first one
  * each time); without `faults` none that is a fault (GIVE_UP, LOSE, UNTOLD). Returns how many there were, or below 0. */
 int64_t sm_net_step(sm_net *net, int64_t most, uint64_t *seed, int faults);
-/* Of the events of all these steps, but of no other: a digest of what they were and in which order (not of which calls
- * they were made by), and how many requests had one before one in flight that was posted earlier was over. */
+/* Of all events that were drawn: a digest of what they were and in which order, whatever calls they were made by, and how
+ * many requests had one before one in flight that was posted earlier was over. */
 uint64_t sm_net_drawn(const sm_net *net, uint64_t *passed);
 int64_t sm_net_answer(sm_net *net, int32_t *pe, int64_t *number, void *out, int64_t most);
 void sm_net_fence(sm_net *net, int pe, int queue, int is_default);

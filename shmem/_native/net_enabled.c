@@ -152,7 +152,7 @@ uint64_t sm_net_draw(uint64_t *state) {
     return z ^ z >> 31;
 }
 
-/* Counts an event that is about to happen. */
+/* Counts an event that was drawn, and is about to happen. */
 static void count_event(sm_net *net, const sm_event *event) {
     uint64_t what = (uint64_t)event->number << 8 ^ (uint64_t)event->unit << 40 ^ (uint64_t)event->pe << 4 ^ (uint64_t)event->act;
     net->order ^= sm_net_draw(&what);
@@ -180,7 +180,7 @@ int64_t sm_net_step(sm_net *net, int64_t most, uint64_t *seed, int faults) {
             sm_walk pick = {&event, (int64_t)(sm_net_draw(seed) % (uint64_t)count.n), 1, 0, !faults};
             walk_all(net, &pick, 1);
         }
-        count_event(net, &event);
+        if (seed) count_event(net, &event);
         int code = sm_net_fire(net, &event);
         if (code) return code;
     }

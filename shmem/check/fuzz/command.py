@@ -14,7 +14,7 @@ from ... import config
 from ...delivery.profiles import profile as profile_named
 from ..bounds import parse_budget
 from ..saved import save
-from .found import Failure, Tally, ended_by, many
+from .found import Failure, Tally, ended_by
 from .runs import Bar, Clock, Plan, Run, check, run
 from .twin import look
 
@@ -121,7 +121,7 @@ def _campaign(plan: Plan, tally: Tally, bar: Bar) -> Run:
     clock = Clock(plan.minutes)
     while True:
         part = max(tally.runs / plan.seeds, clock.part)
-        bar.say("fuzz", part, f"{tally.runs} seeds, {many(len(tally.orders))}")
+        bar.say("fuzz", part, f"seeds {tally.runs}, orders {len(tally.orders)}")
         last = run(plan, plan.first + tally.runs, bar)
         tally.seconds = clock.seconds
         if last.stopped:

@@ -47,6 +47,8 @@ class Tally:
             self.helped, self.passed = self.helped + each.helped, self.passed + each.passed
 
     def __str__(self) -> str:
+        if not self.runs:
+            return "no run has ended"
         if not self.orders:
             return "no adapter did anything: the program does not start shmem, or not on nic"
         runs, orders = "1 run" if self.runs == 1 else f"{self.runs} runs", many(len(self.orders))
