@@ -194,6 +194,7 @@ def init(
     asked = _size(heap_size, settings)
     chosen = _chosen(settings, fabric=fabric, profile=profile, seed=seed)
     (process.world or bootstrap.World(0, 1)).check(chosen)
+    _check_profile(chosen)
     if running is not None:
         running.starts += 1
         log.debug("init once more: %d calls of finalize to come", running.starts)
@@ -249,11 +250,15 @@ def _chosen(settings: Settings, **given: object) -> Settings:
     seed = chosen.seed
     if seed is not None and (not isinstance(seed, int) or isinstance(seed, bool) or seed < 0):
         raise ArgumentError(f"seed={seed!r}: a whole number from 0 up is needed")
+    return chosen
+
+
+def _check_profile(chosen: Settings) -> None:
+    """Raises ArgumentError where deliveries need a profile and the one named does not exist."""
     if chosen.fabric == "nic":
         from .delivery.profiles import profile as named
 
         named(chosen.profile)
-    return chosen
 
 
 def _size(heap_size: int | str | None, settings: Settings) -> int:
