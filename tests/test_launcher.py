@@ -430,6 +430,20 @@ def test_what_a_test_needs_chooses_its_cells() -> None:
     assert not weak.takes([], needs=["direct"])
     assert cells.Cell("nic-tso", 2).takes([], needs=["tso"])
     assert not cells.Cell("nic-tso", 2).takes([], needs=["direct"])
+    of_profiles = [cells.Cell(f"nic-{name}", 2).takes([], needs=["words"]) for name in ("udma", "tso", "openshmem")]
+    assert [direct.takes([], needs=["words"]), *of_profiles] == [True, True, True, False]
+
+
+def test_what_a_parameter_needs_chooses_its_cells() -> None:
+    def item(cell: cells.Cell | None, *needs: str) -> Any:
+        marks = [pytest.mark.needs(what, "why").mark for what in needs]
+        callspec = SimpleNamespace(params={"cell": cell})
+        return SimpleNamespace(callspec=callspec, iter_markers=lambda name: iter(marks))
+
+    weak, direct = cells.Cell("nic-udma", 2), cells.Cell("direct", 2)
+    assert [plugin.is_home(item(weak, *needs)) for needs in ((), ("words",), ("tso",))] == [True, True, False]
+    assert plugin.is_home(item(direct, "tso", "direct"))
+    assert not plugin.is_home(item(None))
 
 
 def test_processes_are_found_and_ended(tmp_path: Path) -> None:

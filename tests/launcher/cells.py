@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 
 from shmem import launch
+from shmem.delivery.profiles import profile as named
 
 # What every cell sets, so that a test sees the same limits on every machine.
 COMMON = {"SHMEMU_TIMEOUT_S": "20", "SHMEMU_HEAP_SIZE": "64M", "SHMEMU_POISON": "1"}
@@ -34,9 +35,12 @@ class Cell:
 
     @property
     def gives(self) -> frozenset[str]:
-        """What a test can need of a fabric: `direct` itself, the order of a delivery profile, or queue pairs."""
-        fabric, _, profile = self.fabric.partition("-")
-        return frozenset({"direct", "tso"} if fabric == "direct" else {profile, "queue pairs"})
+        """What a test can need of a fabric: `direct` itself, the order of a delivery profile, `words` of 8 bytes
+        that are placed whole, or queue pairs."""
+        profile = self.fabric.partition("-")[2]
+        if not profile:
+            return frozenset({"direct", "tso", "words"})
+        return frozenset({profile, "queue pairs", *(["words"] if named(profile).unit >= 8 else [])})
 
     def takes(self, markers: Iterable[str], min_size: int = 1, needs: Iterable[str] = ()) -> bool:
         """Whether a test with these markers runs here."""

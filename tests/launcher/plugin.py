@@ -30,7 +30,8 @@ RANK_VARIABLES = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")
 MARKERS = (
     "mpi(min_size): runs on several PEs, in each cell that has at least min_size of them",
     "core: one test of each routine; the only ones that a `core` cell runs",
-    "needs(what, reason): it needs more than any fabric has: the order of `tso`, `direct` itself, or `queue pairs`",
+    "needs(what, reason): it needs more than any fabric has: `words` of 8 bytes placed whole, the order of `tso`,"
+    " `direct` itself, or `queue pairs`",
     "deadline(seconds): ends the job when a PE has not reported by then",
 )
 
@@ -75,16 +76,16 @@ class Ranks:
         if mark is None:
             return
         markers = {marker.name for marker in metafunc.definition.iter_markers()}
-        needs = [marker.args[0] for marker in metafunc.definition.iter_markers("needs")]
-        taken = [cell for cell in self.cells if cell.takes(markers, mark.kwargs.get("min_size", 1), needs)]
+        size, needs = mark.kwargs.get("min_size", 1), needs_of(metafunc.definition)
+        taken = [cell for cell in self.cells if cell.takes(markers, size, needs)]
         metafunc.fixturenames.append("cell")
         metafunc.parametrize("cell", taken, ids=[cell.name for cell in taken], indirect=True)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
-        """Tests that no chosen cell takes disappear (pytest would skip them), and in `core` cells what differs from
-        another test by its dtype only; the rest is sorted by cell."""
-        homeless = [item for item in items if item.get_closest_marker("mpi") and cell_of(item) is None]
+        """Tests that no chosen cell takes disappear (pytest would skip them), also where only a parameter needs more,
+        and in `core` cells what differs from another test by its dtype only; the rest is sorted by cell."""
+        homeless = [item for item in items if item.get_closest_marker("mpi") and not is_home(item)]
         homeless += repeats(items)
         if homeless:
             config.hook.pytest_deselected(items=homeless)
@@ -98,6 +99,17 @@ def cell_of(item: pytest.Item) -> Cell | None:
     callspec = getattr(item, "callspec", None)
     found = callspec.params.get("cell") if callspec else None
     return found if isinstance(found, Cell) else None
+
+
+def needs_of(node: pytest.Item) -> set[str]:
+    """What a test or its parameters need."""
+    return {marker.args[0] for marker in node.iter_markers("needs")}
+
+
+def is_home(item: pytest.Item) -> bool:
+    """Whether an item has a cell, which gives what it needs."""
+    found = cell_of(item)
+    return found is not None and found.gives >= needs_of(item)
 
 
 def repeats(items: Sequence[pytest.Item]) -> list[pytest.Item]:
