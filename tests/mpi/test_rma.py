@@ -297,6 +297,7 @@ def test_subclasses_and_row_views_are_targets():
     n, me = shmem.n_pes(), shmem.my_pe()
     x = shmem.zeros((n, 4), np.int64)
     shmem.put(x[me], np.full(4, me + 1).view(np.matrix).A1, n - 1)
+    shmem.fence()
     shmem.put(x.view(np.recarray)[me][2:], np.array([7, 8]), n - 1)
     shmem.barrier_all()
     if me == n - 1:

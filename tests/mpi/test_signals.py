@@ -105,6 +105,7 @@ def test_set_and_add_on_every_pe():
     top = (1 << 64) - 1
     for pe in peers():
         shmem.signal_set(mine, top, pe)
+        shmem.fence()
         shmem.signal_add(mine, me + 2, pe)  # wraps
         shmem.signal_add(shared, 1 << 40, pe)
     shmem.barrier_all()

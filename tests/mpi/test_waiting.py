@@ -131,6 +131,7 @@ def test_ping_pong_loses_no_wake_up():
     x = shmem.zeros(1, np.int64)
     rounds = 2000 // n
     for round_ in range(1, rounds + 1):
+        shmem.fence()  # or bytes of the token before this one come after it
         if me == 0:
             shmem.p(x, round_, right)
         shmem.wait_until(x, ">=", round_)
