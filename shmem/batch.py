@@ -351,7 +351,7 @@ class Batch(Local, LinesInBatch):
 
         ctx: whose quiet completes them; the PEs of a batch are numbers of the job, whatever the context's team.
         timeout: seconds for the waits and barriers in it, default SHMEMU_TIMEOUT_S. Raises SymmetryError, ShmemTimeout
-        and PeerDied from those.
+        and PeerDied from those, CompletionError where a quiet finds that a queue pair has failed.
         """
         pe, q = self._pe, check_context(ctx)
         ops, at = self.compiled(), 0

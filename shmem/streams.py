@@ -55,6 +55,7 @@ class Event(Local):
             self._batch = None
             return
         self.told = True
+        self._pe.fabric.refuse(status)
         if status is Status.MISMATCH:
             batch.raise_differing(at)
         elif status is Status.DIED:
@@ -65,6 +66,9 @@ class Event(Local):
             raise_busy(self._pe, batch.awaited(at))
         elif status is Status.CANCELLED:
             raise StateError(f"the batch was given up at record {at}, when its stream was closed", pe=self._pe.me)
+        elif status is Status.FAILED:
+            text = f"the batch ended at record {at}, since a queue pair had failed; another call has told of that"
+            raise StateError(text, pe=self._pe.me)
         else:
             raise StateError("the batch was not run: an earlier one on its stream had failed", pe=self._pe.me)
 

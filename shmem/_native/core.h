@@ -23,7 +23,7 @@
 
 enum { SM_OK = 0, SM_TIMEOUT = -1, SM_INTERRUPTED = -2, SM_DIED = -3, SM_MISMATCH = -4, SM_BAD_OP = -5, SM_SKIPPED = -6,
        SM_CANCELLED = -7, SM_BUSY = -8, SM_STUCK = -9, SM_NO_MEMORY = -10,
-       SM_NO_ROOM = -11, SM_OVERRUN = -12 };
+       SM_NO_ROOM = -11, SM_OVERRUN = -12, SM_FAILED = -13 };
 enum { SM_ALIVE = 1, SM_ENDED = 2, SM_DEAD = 3 };
 enum { SM_EQ, SM_NE, SM_GT, SM_LE, SM_LT, SM_GE };
 enum { SM_I32, SM_U32, SM_I64, SM_U64, SM_F32, SM_F64 };

@@ -46,6 +46,7 @@ typedef struct {
     uint32_t depth, pi, ci;
     sm_fifo waiting, held, silent, bells;   /* posted and not retired; their blocks until polled; not rung; on their way */
     int64_t asked, stopped, bells_rung;
+    uint64_t bad;                           /* wr_id + 1 of the last request that was told of as failed; 0 */
     uint8_t ring, patient, doomed, failed, has_stopped, lost;
 } sm_queue;
 

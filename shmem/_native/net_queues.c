@@ -96,6 +96,7 @@ void sm_net_doom(sm_net *net, sm_req *r, uint32_t status) {
 static int tell(sm_net *net, const sm_req *r, uint32_t status) {
     sm_cqe told = {.number = r->w.number, .receive = -1, .pe = r->w.pe, .queue = r->w.queue, .status = status,
                    .nbytes = sm_net_size(&r->w.at), .wr_id = r->w.wr_id, .entry = r->w.entry, .opcode = r->w.opcode};
+    if (status != SM_STATUS_OK) net->queues[r->w.queue].bad = r->w.wr_id + 1;
     return sm_net_tell(net, net->queues[r->w.queue].cq, &told);
 }
 
@@ -180,6 +181,7 @@ void sm_net_reset(sm_net *net, int queue) {
     q->waiting.head = q->held.head = q->silent.head = q->bells.head = 0;
     q->doomed = q->failed = q->has_stopped = 0;
     q->asked = q->stopped = -1;
+    q->bad = 0;
 }
 
 int sm_net_queue_view(const sm_net *net, int queue, sm_queue_view *out) {

@@ -5,7 +5,7 @@
  * only sm_nic_step and calls that wait for completion. The thread sleeps while nothing is in flight.
  *
  * Without a seed an adapter driven inline leaves its PE's records to the loop of `direct` as long as nothing is in
- * flight (p->detour is 0): whole requests, in the order posted, visible when they return, is what it would choose. */
+ * flight and there are no queue pairs (p->detour is 0): whole requests, in the order posted, visible when they return, is what it would choose. */
 #include "nic.h"
 
 #include <fcntl.h>
@@ -67,10 +67,16 @@ void sm_nic_enter(sm_nic *nic) {
     nic->calls++;
 }
 
+/* Where there are queue pairs, a quiet has to look for failures, also when nothing is in flight. */
+static void choose_loop(sm_nic *nic) {
+    int needed = nic->net->n_flight > 0 || nic->n_pairs > 0;
+    if (friendly(nic)) atomic_store_explicit(&nic->p->detour, needed, memory_order_relaxed);
+}
+
 /* The thread looks after what is in flight. */
 void sm_nic_leave(sm_nic *nic) {
     int busy = nic->net->n_flight > 0, handed = 0;
-    if (friendly(nic)) atomic_store_explicit(&nic->p->detour, busy, memory_order_relaxed);
+    choose_loop(nic);
     if (busy && nic->has_helper) handed = !atomic_exchange(&nic->left, 1);
     pthread_mutex_unlock(&nic->lock);
     if (handed) sm_futex_wake(nic->p, &nic->left);
@@ -139,7 +145,7 @@ static int help(sm_nic *nic, uint64_t *calls) {
     if (mine && n > 0) nic->counts->helped += (uint64_t)n;
     if (!nic->net->n_flight) {
         atomic_store(&nic->left, 0);
-        if (friendly(nic)) atomic_store(&nic->p->detour, 0);
+        choose_loop(nic);
     }
     pthread_mutex_unlock(&nic->lock);
     if (n > 0 && atomic_load(&nic->waiting)) {

@@ -18,6 +18,7 @@ typedef struct {                            /* a queue pair; its queue in the en
     int64_t *numbers;
     sm_wqe *heads;                          /* of each slot: the first block of what lies there, with the slot's own numbers */
     uint64_t posted, taken;                 /* requests: the next wr_id; those whose blocks were given back */
+    uint64_t told;                          /* of failures below this wr_id a quiet has raised */
     uint32_t fetched;                       /* position up to which the engine has the requests */
 } sm_pair;
 

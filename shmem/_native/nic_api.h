@@ -77,6 +77,12 @@ int sm_nic_receive(sm_nic *nic, int pair, const sm_rq_entry *entry);         /* 
  * any) is. sm_nic_reset empties one once nothing of it moves. */
 int sm_nic_drain(sm_nic *nic, int pair, int64_t timeout_ns);
 int sm_nic_settle(sm_nic *nic, int peer, int64_t timeout_ns);
+/* The quiet of a context; on the default one (0) of the queue pairs as well: SM_FAILED (-13) where one has failed and the
+ * program has neither taken the completion nor been told, by sm_nic_told, of all below a wr_id. sm_nic_bad: the wr_id
+ * behind the last failure. */
+int sm_nic_quiet(sm_nic *nic, int q, int64_t timeout_ns);
+void sm_nic_told(sm_nic *nic, int pair, uint64_t wr_id);
+uint64_t sm_nic_bad(sm_nic *nic, int pair);
 int sm_nic_reset(sm_nic *nic, int pair, int64_t timeout_ns);
 int sm_nic_state(sm_nic *nic, int pair);                     /* 0 ready, 1 suspended, 2 error */
 int64_t sm_nic_unrung(sm_nic *nic, int pair, uint64_t *wr_ids, int64_t most);        /* posted, and no doorbell rung */

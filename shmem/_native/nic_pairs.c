@@ -7,6 +7,7 @@
 #include <string.h>
 
 #define SLICE_NS 100000000
+#define ALL_KINDS 31
 #define CAP_NS 1000000                      /* of a sleep for completions, while the own adapter has something to do */
 
 static sm_arena *mine(const sm_nic *nic) { return nic->arenas[nic->p->me]; }
@@ -336,6 +337,39 @@ int sm_nic_settle(sm_nic *nic, int peer, int64_t timeout_ns) {
     int status = sm_nic_until(nic, settled, &peer, timeout_ns);
     sm_nic_leave(nic);
     return status;
+}
+
+/* Whether a queue pair has a failure that the program does not know of. */
+static int has_failed(const sm_nic *nic) {
+    for (int64_t i = 0; i < nic->n_pairs; i++) {
+        const sm_pair *pair = &nic->pairs[i];
+        uint64_t bad = nic->net->queues[SM_QUEUES + i].bad;
+        if (pair->open && bad > pair->taken && bad > pair->told) return 1;
+    }
+    return 0;
+}
+
+int sm_nic_quiet(sm_nic *nic, int q, int64_t timeout_ns) {
+    int all = -1, status = sm_nic_complete(nic, q, all, SM_STAGE_ANSWERED, ALL_KINDS, timeout_ns);
+    if (status || q || !nic->n_pairs || nic->net->profile.engine_scoped) return status;
+    sm_nic_enter(nic);
+    status = sm_nic_until(nic, settled, &all, timeout_ns);
+    if (!status && has_failed(nic)) status = SM_FAILED;
+    sm_nic_leave(nic);
+    return status;
+}
+
+void sm_nic_told(sm_nic *nic, int number, uint64_t wr_id) {
+    sm_nic_enter(nic);
+    nic->pairs[number].told = wr_id;
+    sm_nic_leave(nic);
+}
+
+uint64_t sm_nic_bad(sm_nic *nic, int number) {
+    sm_nic_enter(nic);
+    uint64_t bad = nic->net->queues[SM_QUEUES + number].bad;
+    sm_nic_leave(nic);
+    return bad;
 }
 
 static int at_rest(sm_nic *nic, const void *what) {

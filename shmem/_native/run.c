@@ -16,10 +16,8 @@ static int run_wait(sm_pe *p, const sm_op *op, int64_t timeout_ns) {
     return SM_OK;
 }
 
-#define ALL_KINDS 31
-
 static int run_quiet(sm_pe *p, int q, int64_t timeout_ns) {
-    int status = p->detour ? sm_nic_complete(p->nic, q, -1, SM_STAGE_ANSWERED, ALL_KINDS, timeout_ns) : SM_OK;
+    int status = p->detour ? sm_nic_quiet(p->nic, q, timeout_ns) : SM_OK;
     if (!status) sm_complete(p, q);
     return status;
 }

@@ -235,6 +235,9 @@ class DirectFabric:
         first, second = plan.records
         self.hot.learn(name, *arguments, plan, self.hot.address(first), self.hot.address(second), len(first))
 
+    def refuse(self, status: Status) -> None:
+        """No call ends with one of those."""
+
     def executor(self) -> NativeExecutor:
         """A native thread."""
         return NativeExecutor(self)

@@ -41,6 +41,7 @@ class Status(IntEnum):
     BUSY = -8  # another thread of this PE is in a barrier of that slot; nothing was done
     STUCK = -9  # a request that a record waits for does not move
     NO_MEMORY = -10
+    FAILED = -13  # a quiet found that a queue pair had failed
 
 
 class Level(IntEnum):
@@ -184,6 +185,9 @@ class Fabric(Protocol):
 
     def paused(self) -> AbstractContextManager[None]:
         """While it holds, other PEs run in this process (`sim`), and no call is taken for one of this PE."""
+
+    def refuse(self, status: Status) -> None:
+        """Raises what a status means that only some fabrics have: STUCK, NO_MEMORY, FAILED. Nothing for another."""
 
     def executor(self) -> Executor:
         """A new thread (or task) that runs records for a stream."""

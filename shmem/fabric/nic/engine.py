@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 from collections import deque
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -319,11 +319,20 @@ class NicEngine(NicSegments):
                 self._raise_failure(number, own)
         return Status.OK
 
+    def settle_all(self, settle: Callable[[], None]) -> None:
+        """Has a quiet raise for what is bad. If it does not, since another call told of that or the completion queue
+        has overrun, the adapter asks for none because of it any more."""
+        bad = {number: self.lib.sm_nic_bad(self.adapter, number) for number in self._own}
+        settle()
+        for number, last in bad.items():
+            self.lib.sm_nic_told(self.adapter, number, last)
+
     def _raise_failure(self, number: int, own: Own) -> None:
         mine = [each for each in self._untaken(own.made.send_cq) if each.pair == number and not each.received]
         bad = [each for each in mine if each.status != "ok" and each.number > own.told]
         if bad:
             own.told = bad[-1].number
+            self.lib.sm_nic_told(self.adapter, number, own.told + 1)
             text = f"request {bad[0].number} to PE {own.made.pe} ended with {bad[0].status}"
             raise CompletionError(text, wr_id=bad[0].number, status=bad[0].status, pe=own.made.pe)
 

@@ -157,13 +157,19 @@ class NicFabric(DirectFabric):
         self, q: int, ops: Records, start: int = 0, timeout_s: float = 0.0, reached: Counter | None = None
     ) -> tuple[Status, int]:
         """Runs the records in order; what goes to other PEs is posted. Raises ShmemTimeout where a call has to wait for
-        a request that nothing moves."""
+        a request that nothing moves, CompletionError where a record is a quiet and a queue pair has failed."""
         status, done = super().submit(q, ops, start, timeout_s, reached)
+        self.refuse(status)
+        return (Status.INTERRUPTED if status is Status.FAILED else status), done
+
+    def refuse(self, status: Status) -> None:
+        """Nothing where another call has told of the failure meanwhile."""
         if status is Status.NO_MEMORY:
             raise MemoryError("no memory for the requests of an adapter")
         if status is Status.STUCK:
             self._stuck("a call that waits for its own request")
-        return status, done
+        if status is Status.FAILED and (engine := self._engine) is not None:
+            engine.settle_all(lambda: self._settle(engine, None))
 
     def _stuck(self, what: str) -> None:
         left, limit = described(self), self.delivery.limit_s

@@ -274,6 +274,9 @@ class SimFabric:
         """There is no native front."""
         return contextlib.nullcontext()
 
+    def refuse(self, status: Status) -> None:
+        """No call ends with one of those: it raises itself."""
+
     def executor(self) -> SimExecutor:
         """A task of this PE."""
         from .executor import SimExecutor

@@ -1,0 +1,133 @@
+"""A quiet of the default context is one of the queue pairs, whoever carries it out: the call itself, its front in C, a
+record in a batch, one on a stream. It waits for what was rung for, and raises for what failed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+
+import shmem
+from shmem import nic
+
+from .data import Array, everyone, stop
+
+pytestmark = [pytest.mark.mpi(min_size=2), pytest.mark.needs("queue pairs", "it posts work requests")]
+
+
+@pytest.fixture(params=["as drawn", "at once"])
+def deliveries(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """With the seed of the cell, and without one: then the fronts in C are bound."""
+    if request.param == "at once":
+        monkeypatch.delenv("SHMEMU_SEED")
+        stop()
+        shmem.init()
+    yield
+    if request.param == "at once":
+        monkeypatch.undo()
+        stop()
+        shmem.init()
+
+
+def in_batch(add: Callable[[shmem.Batch], None]) -> Callable[[], None]:
+    """A batch of one record."""
+
+    def run() -> None:
+        batch = shmem.Batch()
+        add(batch)
+        batch.run()
+
+    return run
+
+
+def on_stream() -> None:
+    """A stream runs the quiet."""
+    batch = shmem.Batch()
+    batch.quiet()
+    with shmem.Stream() as stream:
+        batch.launch(stream).wait()
+
+
+QUIETS: dict[str, Callable[[], object]] = {
+    "quiet": shmem.quiet,
+    "pe_quiet": lambda: shmem.pe_quiet(range(shmem.n_pes())),
+    "barrier_all": shmem.barrier_all,
+    "barrier": shmem.barrier,
+    "batch quiet": in_batch(lambda batch: batch.quiet()),
+    "batch barrier": in_batch(lambda batch: batch.barrier()),
+    "stream quiet": on_stream,
+}
+by_all = pytest.mark.parametrize("quiet", QUIETS.values(), ids=QUIETS)
+
+
+class Pair:
+    """A queue pair to the right neighbour, and memory of it."""
+
+    def __init__(self, rights: str) -> None:
+        self.right = (shmem.my_pe() + 1) % shmem.n_pes()
+        self.to, self.source = shmem.zeros(4, np.int64), shmem.zeros(4, np.int64)
+        self.source[:] = shmem.my_pe() + 1
+        self.own = nic.register(self.to, rights)
+        there = nic.import_segment(self.own, self.right)
+        self.cq = nic.CompletionQueue(64)
+        self.qp = nic.QueuePair(self.right, self.cq, self.cq)
+        self.write = nic.WorkRequest(nic.WRITE, local=self.source, remote=there, signaled=False)
+        shmem.barrier_all()
+
+    def close(self) -> None:
+        everyone(None)
+        self.qp.reset()
+        shmem.barrier_all()
+        self.qp.close()
+        self.cq.close()
+        self.own.close()
+        shmem.free(self.source)
+        shmem.free(self.to)
+
+
+@by_all
+@pytest.mark.usefixtures("deliveries")
+def test_a_quiet_raises_for_a_failed_queue_pair_once(quiet):
+    pair = Pair("r")
+    wr_id = pair.qp.post(pair.write)
+    with pytest.raises(shmem.CompletionError) as caught:
+        quiet()
+    assert (caught.value.wr_id, caught.value.status, caught.value.pe) == (wr_id, "rem_access", pair.right)
+    everyone(None)
+    quiet()
+    [told] = pair.cq.poll()
+    assert (told.wr_id, told.status) == (wr_id, "rem_access")
+    quiet()
+    pair.close()
+
+
+@by_all
+@pytest.mark.usefixtures("deliveries")
+def test_a_failure_that_was_polled_is_no_news(quiet):
+    pair = Pair("r")
+    pair.qp.post(pair.write)
+    [told] = pair.cq.wait()
+    assert told.status == "rem_access"
+    quiet()
+    pair.close()
+
+
+def got(words: Array, pe: int) -> Array:
+    """A copy of a PE's words."""
+    out = np.zeros_like(words)
+    shmem.get(out, words, pe)
+    return out
+
+
+@by_all
+@pytest.mark.usefixtures("deliveries")
+def test_a_quiet_waits_for_what_was_rung_for(quiet):
+    pair = Pair("rw")
+    for round_ in range(20):
+        pair.source[:] = 100 * round_ + shmem.my_pe()
+        pair.qp.post(pair.write)
+        quiet()
+        assert (got(pair.to, pair.right) == 100 * round_ + shmem.my_pe()).all()
+    pair.qp.quiet()
+    pair.close()
