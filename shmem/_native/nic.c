@@ -1,11 +1,13 @@
 /* The adapter of a PE: its engine, and who drives it.
  *
  * `inline`: every call of the library moves what is in flight, and a thread of the same PE takes over what has been left
- * for 1 ms: progress never depends on the poster coming back. `thread`: that thread does all of it, at once. `manual`:
- * only sm_nic_step and calls that wait for completion. The thread sleeps while nothing is in flight.
+ * for 1 ms: progress never depends on the poster coming back. `thread`: that thread does all of it, at once; a call that
+ * posts far ahead of it helps, since each choice looks at all that is in flight. `manual`: only sm_nic_step and calls that
+ * wait for completion. The thread sleeps while nothing is in flight.
  *
  * Without a seed an adapter driven inline leaves its PE's records to the loop of `direct` as long as nothing is in
- * flight and there are no queue pairs (p->detour is 0): whole requests, in the order posted, visible when they return, is what it would choose. */
+ * flight and there are no queue pairs (p->detour is 0): whole requests, in the order posted, visible when they return, is
+ * what it would choose. */
 #include "nic.h"
 
 #include <fcntl.h>
@@ -48,16 +50,17 @@ int sm_nic_drive(sm_nic *nic, int64_t most) {
 }
 
 int sm_nic_after_post(sm_nic *nic) {
+    int n = 0;
     nic->counts->posted++;
     nic->counts->in_flight = nic->net->n_flight;
-    if (nic->options.progress != SM_PROGRESS_INLINE) return SM_OK;
-    if (!nic->options.seeded) {
-        int n = sm_nic_drive(nic, INT_MAX);
-        return n < 0 ? n : SM_OK;
+    if (nic->options.progress == SM_PROGRESS_MANUAL) return SM_OK;
+    if (nic->options.progress == SM_PROGRESS_INLINE && !nic->options.seeded) {
+        n = sm_nic_drive(nic, INT_MAX);
+    } else if (nic->options.progress == SM_PROGRESS_INLINE) {
+        uint64_t how = draw(nic);
+        int64_t most = how & 1 ? (int64_t)(how >> 8 & 7) : 0;
+        n = most ? sm_nic_drive(nic, most) : 0;
     }
-    uint64_t how = draw(nic);
-    int64_t most = how & 1 ? (int64_t)(how >> 8 & 7) : 0;
-    int n = most ? sm_nic_drive(nic, most) : 0;
     while (n >= 0 && nic->net->n_flight > FLIGHT_MAX && (n = sm_nic_drive(nic, 1)) > 0) continue;
     return n < 0 ? n : SM_OK;
 }
