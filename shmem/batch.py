@@ -43,6 +43,9 @@ from .waiting import until
 
 Offsets = npt.NDArray[np.int64]
 
+_PUTS = frozenset({Op.PUT, Op.PUT_STRIDED, Op.PUT_LINES})
+_COVERS = frozenset({Op.FENCE, Op.QUIET, Op.BARRIER})
+
 
 def _contiguous(array: object, name: str, pe: PE) -> Array:
     checked = check_array(array, name, pe.me)
@@ -94,7 +97,8 @@ class Batch(Local, LinesInBatch):
     """Operation records in the order in which they will run. Ours; the methods add records, `run` runs them.
 
     After `run`: sources may be reused; puts are visible at their targets after a quiet or barrier in the batch, or
-    `shmem.quiet()`. A `signal` or `atomic_add` covers the puts before it in the batch to the same PE.
+    `shmem.quiet()`. A `signal` or `atomic_add` covers the puts before it in the batch to the same PE: a fence is added
+    before it where there are any.
     """
 
     def __init__(self) -> None:
@@ -106,6 +110,7 @@ class Batch(Local, LinesInBatch):
         self._teams: list[Team] = []  # of the barriers
         self._compiled: Records | None = None
         self._places: list[tuple[int, int]] = []  # blocks of the own heap that the records name
+        self._uncovered = False  # there are puts behind the last fence, quiet or barrier
         self._bulk = self._pe.fabric.bulk_bytes
 
     def __len__(self) -> int:
@@ -115,6 +120,13 @@ class Batch(Local, LinesInBatch):
         self._parts.append(ops)
         self._keep.extend(keep)
         self._compiled = None
+        op = int(ops["op"][0])
+        self._uncovered = op in _PUTS or (self._uncovered and op not in _COVERS)
+
+    def _cover(self) -> None:
+        """Puts take effect before what is added next."""
+        if self._uncovered:
+            self.fence()
 
     def _target(self, target: object) -> tuple[Array, int]:
         array = check_target(_contiguous(target, "target", self._pe), "target", self._pe.me)
@@ -212,15 +224,18 @@ class Batch(Local, LinesInBatch):
     def signal(self, target: Array, index: int, value: object, pe: int) -> None:
         """Stores value atomically into element `index` of target on PE `pe`, after the puts before it, and
         wakes waiters."""
-        word = self._word(target, index, value)
-        self._add(record(Op.AMO, pe=reach(self._pe, pe), flags=Amo.SET, **word))
+        word, there = self._word(target, index, value), reach(self._pe, pe)
+        self._cover()
+        self._add(record(Op.AMO, pe=there, flags=Amo.SET, **word))
 
     def atomic_add(self, target: Array, index: int, value: object, pe: int) -> None:
         """Adds value atomically to element `index` of the integer array target on PE `pe`, after the puts before it."""
         word = self._word(target, index, value)
         if target.dtype.kind == "f":
             raise DtypeError("atomic add has no meaning for floats here", pe=self._pe.me)
-        self._add(record(Op.AMO, pe=reach(self._pe, pe), flags=Amo.ADD, **word))
+        there = reach(self._pe, pe)
+        self._cover()
+        self._add(record(Op.AMO, pe=there, flags=Amo.ADD, **word))
 
     def fence(self) -> None:
         """What is before takes effect before what is after, per target PE."""

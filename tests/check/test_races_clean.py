@@ -74,7 +74,6 @@ def streamed() -> None:
         with shmem.Stream() as stream:
             batch = shmem.Batch()
             batch.put(box, np.array([5]), 1)
-            batch.fence()
             batch.signal(flag, 0, 1, 1)
             batch.launch(stream).wait()
     else:
