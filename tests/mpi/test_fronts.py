@@ -20,7 +20,7 @@ import shmem
 
 from .data import FLOAT_WORDS, WORDS
 
-pytestmark = pytest.mark.mpi
+pytestmark = [pytest.mark.mpi, pytest.mark.needs("direct", "its fronts are bound there, and calls act at once")]
 
 MOVES = ("put", "put_nbi", "get", "get_nbi", "iput", "iget", "put_signal", "put_signal_nbi")
 WAITS = ("wait_until", "signal_wait_until")
