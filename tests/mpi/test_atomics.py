@@ -56,6 +56,7 @@ def test_update_of_a_word_on_every_pe(name, dtype):
             assert old == (now if fetches else None)
             assert not fetches or type(old) is int
             now = wrapped(update(now, value), dtype)
+            shmem.fence()
             assert shmem.atomic_fetch(mine, pe) == now
     shmem.barrier_all()
     assert (x[:, 0] == 99).all()
@@ -100,11 +101,14 @@ def test_floats_set_fetch_and_swap(dtype):
             old = shmem.atomic_swap(mine, number, pe)
             assert (old, str(old)) == (now, str(now))
             shmem.atomic_set(mine, -1.5, pe)
+            shmem.fence()
             assert shmem.atomic_fetch(mine, pe) == -1.5
             shmem.atomic_set(mine, number, pe)
             now = float(number)
+            shmem.fence()
             assert str(shmem.atomic_fetch(mine, pe)) == str(now)
         shmem.atomic_set(mine, float("nan"), pe)
+        shmem.fence()
         assert np.isnan(shmem.atomic_fetch(mine, pe))
         shmem.atomic_set(mine, 9.5, pe)
     shmem.barrier_all()
@@ -255,6 +259,7 @@ def test_neighbours_survive_swaps_and_stores():
     for i in range(1, 2001):
         assert shmem.atomic_swap(mine, i, 0) == i - 1
         shmem.p(x[n + me : n + me + 1], i, 0)
+        shmem.fence()
     shmem.barrier_all()
     if me == 0:
         assert x.tolist() == [2000] * (2 * n)
@@ -271,6 +276,7 @@ def test_bits_of_one_word_belong_to_different_pes():
         assert bool(shmem.atomic_fetch_xor(x, bit, 0) & bit) == sets
         assert bool(shmem.atomic_fetch(x, 0) & bit) != sets
         shmem.atomic_xor(x, bit, 0)
+        shmem.fence()
     shmem.barrier_all()
     assert shmem.atomic_fetch(x, 0) == 0
     shmem.barrier_all()

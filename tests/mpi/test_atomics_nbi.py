@@ -49,6 +49,7 @@ def test_old_values_are_in_fetch_after_quiet(name, dtype, way):
         for i, value in enumerate(given):
             arguments = (fetch[i + 1 : i + 2], mine, *([value] if takes else []), pe)
             assert call(*arguments, **KEYWORDS[way]) is None
+            shmem.fence()  # one after the other there, and still none complete here
             wanted.append(now)
             now = wrapped(update(now, value), dtype)
         shmem.quiet()
@@ -69,6 +70,7 @@ def test_compare_swap(dtype, way):
     mine = x[me, 1:2]
     for pe in peers():
         shmem.atomic_compare_swap_nbi(fetch[:1], mine, 98, 5, pe, **KEYWORDS[way])
+        shmem.fence()
         shmem.atomic_compare_swap_nbi(fetch[1:], mine, 99, 6, pe, **KEYWORDS[way])
         shmem.quiet()
         assert fetch.tolist() == [99, 99]
@@ -86,7 +88,9 @@ def test_floats_fetch_and_swap(dtype, way):
     x, fetch = shmem.full(n, 0.5, dtype), np.zeros(3, dtype)
     mine, there = x[me : me + 1], n - 1
     shmem.atomic_swap_nbi(fetch[:1], mine, float("inf"), there, **KEYWORDS[way])
+    shmem.fence()
     shmem.atomic_fetch_nbi(fetch[1:2], mine, there, **KEYWORDS[way])
+    shmem.fence()
     shmem.atomic_fetch_op_nbi(fetch[2:], mine, -2.5, "set", there, **KEYWORDS[way])
     shmem.quiet()
     assert fetch.tolist() == [0.5, float("inf"), float("inf")]
@@ -109,6 +113,7 @@ def test_sums_of_all_pes(name):
     x, fetch = shmem.zeros(1, np.int64), np.full((rounds, 1), -1, np.int64)
     for i in range(rounds):
         getattr(shmem, name)(fetch[i], x, *([1] if "add" in name else []), 0)
+        shmem.fence()
     shmem.quiet()
     seen = fetch[:, 0].tolist()
     assert seen == sorted(set(seen))
@@ -134,6 +139,7 @@ def test_generic_operations(op, dtype, spelled):
     now = 99
     for value in values(dtype):
         assert shmem.atomic_op(mine, value, how, there) is None
+        shmem.fence()
         now = wrapped(GENERIC[op](now, value), dtype)
         old = shmem.atomic_fetch_op(mine, value, how, there)
         assert (old, type(old)) == (now, int)
