@@ -70,7 +70,7 @@ def exchange(buffer: EPBuffer, call: DispatchCall) -> Arrived:
 def _notify(batch: shmem.Batch, buffer: EPBuffer, call: DispatchCall) -> None:
     """To each rank: how many records come from here, and how many selections for each of its experts.
 
-    A put a word: eight bytes are placed whole. They are read behind the exit barrier, which completes them.
+    A put a word. They are read behind the exit barrier, which completes them.
     """
     ranks, local = buffer.num_ranks, call.num_experts // buffer.num_ranks
     values = np.empty((ranks, 1 + local), np.int64)

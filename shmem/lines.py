@@ -100,7 +100,8 @@ def put_lines(
     nothing tells of it); what it does not fill of its last line is zero. flag: an integer that fits the layout's
     flag. lines: how many to write, default those of the payload; more carry the flag and zeros.
     On return: payload may be reused. At the target: who sees the flag in a line may read that line, nothing else.
-    Each aligned 8-byte cell is stored in one step; wakes no waiter of wait_until.
+    Each aligned 8-byte cell is stored in one step, unless the profile places fewer bytes whole; wakes no waiter of
+    wait_until.
     Raises as `put`, and ArgumentError (layout), OverflowError (flag), LayoutError (alignment), SizeMismatch (room).
     """
     here = current()

@@ -178,8 +178,9 @@ def p(target: Array, value: object, pe: int, ctx: object = None) -> None:
     """Stores one value into the symmetric element `target` on PE `pe`.
 
     target: symmetric array of one element (x[3:4]). value: a number that the dtype holds; integers out of range raise
-    OverflowError, a float for an integer DtypeError. On return: as `put`. An aligned element of up to 8 bytes
-    is placed in one step and wakes its waiters. Raises as `put`. OpenSHMEM 1.6, 9.6 (shmem_p).
+    OverflowError, a float for an integer DtypeError. On return: as `put`. It wakes waiters of the element. An aligned
+    one of up to 8 bytes is placed in one step on `direct`, and where the profile places so many bytes whole: for a word
+    that others look at meanwhile there is `atomic_set`. Raises as `put`. OpenSHMEM 1.6, 9.6 (shmem_p).
     """
     here = current()
     q = check_context(ctx)
