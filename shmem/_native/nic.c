@@ -22,7 +22,7 @@
 
 #define LEFT_NS 1000000                     /* so long a request is left to its poster */
 #define NAP_MAX_NS 8000000                  /* of the thread, where nothing may happen for now */
-#define FLIGHT_MAX 64                       /* of contexts' requests: a call that posts drives the rest down to this */
+#define FLIGHT_MAX 16                       /* of contexts' requests: a call that posts drives the rest down to this */
 #define SPINS 200
 #define PAUSE_NS 100000
 

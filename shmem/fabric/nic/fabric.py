@@ -247,6 +247,8 @@ class NicFabric(DirectFabric):
         super().close()
         self.lib.sm_nic_close(self.adapter)
         self._held.clear()
+        if self._engine is not None:
+            self._engine.segments.clear()  # whose arrays would keep the heap
 
 
 _conforms: type[Fabric] = NicFabric
