@@ -112,6 +112,34 @@ def test_signal_covers_the_puts_before_it(dtype):
     shmem.free(x)
 
 
+PUTS = {
+    "put": lambda batch, to, what, pe: batch.put(to, what, pe),
+    "put_many": lambda batch, to, what, pe: batch.put_many(to, I64, what, I64, np.array([8, 96]), PES + pe),
+    "put_strided": lambda batch, to, what, pe: batch.put_strided(to, 0, 8, what, 0, 8, 8, 13, pe),
+}
+
+
+@pytest.mark.parametrize("kind", PUTS)
+def test_atomic_add_covers_each_kind_of_put_before_it(kind):
+    """Those that come after another atomic as well."""
+    n, me = shmem.n_pes(), shmem.my_pe()
+    right, left = (me + 1) % n, (me - 1) % n
+    x, more, words = shmem.zeros(13, np.int64), shmem.zeros(13, np.int64), shmem.zeros(2, np.int64)
+    for round_ in range(1, 31):
+        batch = shmem.Batch()
+        PUTS[kind](batch, x, payload(x.dtype, 13, me, round_), right)
+        batch.atomic_add(words, 0, 1, right)
+        PUTS[kind](batch, more, payload(x.dtype, 13, me, -round_ % 97), right)
+        batch.atomic_add(words, 1, 1, right)
+        batch.wait(words, ">=", round_)
+        batch.run()
+        assert same(x, payload(x.dtype, 13, left, round_))
+        assert same(more, payload(x.dtype, 13, left, -round_ % 97))
+        shmem.barrier_all()
+    for array in (words, more, x):
+        shmem.free(array)
+
+
 def test_signals_of_floats_and_adds_that_wrap():
     x, floats = shmem.full(2, np.iinfo(np.int32).max, np.int32), shmem.zeros(3, np.float32)
     batch = shmem.Batch()
