@@ -139,8 +139,8 @@ def test_on_teams(team, size):
     free(source, target)
 
 
-def _grid(side):
-    return shmem.zeros((side, 7), np.int16)
+def _grid(side, dtype):
+    return shmem.zeros((side, 7), dtype)
 
 
 VIEWS = {
@@ -155,11 +155,12 @@ VIEWS = {
 
 @pytest.mark.parametrize("to", VIEWS)
 @pytest.mark.parametrize("what", VIEWS)
-@pytest.mark.parametrize("side", [24, 6000, 40000])
-def test_views(what, to, side):
-    """Any view that put takes, on either side, of sizes shown at once and in several parts."""
-    n, me, dtype = shmem.n_pes(), shmem.my_pe(), np.dtype("i2")
-    held, into = new(payload(dtype, side * 7, me).reshape(side, 7)), _grid(side)
+@pytest.mark.parametrize(("side", "dtype"), [(24, "i2"), (6000, "i2"), (1250, "V64")])
+def test_views(what, to, side, dtype):
+    """Any view that put takes, on either side, of sizes shown at once and in several parts. Large ones are of large
+    elements: to an adapter each that lies apart is a request."""
+    n, me, dtype = shmem.n_pes(), shmem.my_pe(), np.dtype(dtype)
+    held, into = new(payload(dtype, side * 7, me).reshape(side, 7)), _grid(side, dtype)
     source, target = VIEWS[what](held), VIEWS[to](into)
     size = min(source.size, target.size) // n // 12 * 12
     wanted = np.zeros((side, 7), dtype)
