@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import shmem
+from shmem import nic
 from shmem.runtime import current
 from shmem.views import address_of
 
@@ -63,6 +64,7 @@ def kinds_of_wait(word: np.ndarray, signal: np.ndarray) -> list[Callable[[], obj
     ]
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("view", [False, True], ids=["", "while a ptr view exists"])
 def test_waits_for_words(view):
     """Seven kinds at once, one on each PE; PE 0 stores late. The last of them waits for several words."""
@@ -151,6 +153,7 @@ def test_waits_for_several_words(view):
     shmem.free(words)
 
 
+@pytest.mark.core
 def test_waits_in_the_queue_of_a_lock():
     lock = shmem.new_lock()
     if shmem.my_pe() == 0:
@@ -184,6 +187,37 @@ def test_waits_for_a_stream_and_for_workers():
         cost = cost_of(lambda: shmem.workers(2, worker_waits(word)))
     judge(cost)
     shmem.free(word)
+
+
+def batch_quiet() -> None:
+    batch = shmem.Batch()
+    batch.quiet()
+    batch.run()
+
+
+@pytest.mark.core
+@pytest.mark.needs("queue pairs", "nothing else of a PE can hold a quiet up")
+def test_waits_for_a_receive_of_the_peer():
+    """Every PE but 0 sends to PE 0, which posts no receive for two seconds, and waits in one of four ways."""
+    me, n = shmem.my_pe(), shmem.n_pes()
+    x, cq = shmem.zeros(8, np.int64), nic.CompletionQueue(64)
+    pairs = [nic.QueuePair(pe, cq, cq, rnr_retry=7) for pe in (range(1, n) if me == 0 else [0])]
+    shmem.barrier_all()
+    cost = None
+    if me == 0:
+        time.sleep(HELD_S)
+        for pair in pairs:
+            pair.post_recv(x)
+    else:
+        pairs[0].post(nic.WorkRequest(nic.SEND, local=x))
+        cost = cost_of([shmem.quiet, pairs[0].quiet, cq.wait, batch_quiet][me % 4])
+    judge(cost)
+    shmem.quiet()
+    shmem.barrier_all()
+    for pair in pairs:
+        pair.close()
+    cq.close()
+    shmem.free(x)
 
 
 def worker_waits(word: np.ndarray) -> Callable[[int], None]:

@@ -131,3 +131,43 @@ def test_a_quiet_waits_for_what_was_rung_for(quiet):
         assert (got(pair.to, pair.right) == 100 * round_ + shmem.my_pe()).all()
     pair.qp.quiet()
     pair.close()
+
+
+@pytest.fixture
+def short_limit(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A second for what a call waits for."""
+    stop()
+    monkeypatch.setenv("SHMEMU_TIMEOUT_S", "1")
+    shmem.init()
+    yield
+    stop()
+    monkeypatch.undo()
+    shmem.init()
+
+
+@pytest.mark.needs("udma", "its blocking puts wait for all that goes to their target")
+@pytest.mark.usefixtures("short_limit")
+def test_a_put_on_a_stream_that_gets_stuck_says_so():
+    """Behind a fence, behind a request that the peer has no receive for."""
+    n, me = shmem.n_pes(), shmem.my_pe()
+    x, cq = shmem.zeros(4, np.int64), nic.CompletionQueue(64)
+    pairs = {pe: nic.QueuePair(pe, cq, cq, rnr_retry=7) for pe in {(me + 1) % n, (me - 1) % n}}
+    shmem.barrier_all()
+    pairs[(me + 1) % n].post(nic.WorkRequest(nic.SEND, local=x))
+    shmem.fence()
+    batch = shmem.Batch()
+    batch.put(x, np.ones(4, np.int64), (me + 1) % n)
+    stream = shmem.Stream()
+    event = batch.launch(stream)
+    with pytest.raises(shmem.ShmemTimeout, match="its own request"):
+        event.wait(timeout=10)
+    everyone(None)
+    pairs[(me - 1) % n].post_recv(x)
+    everyone(None)
+    stream.close()
+    shmem.quiet()
+    shmem.barrier_all()
+    for pair in pairs.values():
+        pair.close()
+    cq.close()
+    shmem.free(x)
