@@ -16,8 +16,12 @@ static int run_wait(sm_pe *p, const sm_op *op, int64_t timeout_ns) {
     return SM_OK;
 }
 
+#define SLICE_NS 100000000
+
 static int run_quiet(sm_pe *p, int q, int64_t timeout_ns) {
-    int status = p->detour ? sm_nic_quiet(p->nic, q, timeout_ns) : SM_OK;
+    int64_t slice = timeout_ns < SLICE_NS ? timeout_ns : SLICE_NS;
+    int status = p->detour ? sm_nic_quiet(p->nic, q, slice) : SM_OK;
+    if (status == SM_TIMEOUT && slice < timeout_ns) return SM_INTERRUPTED;       /* Python looks for signals in between */
     if (!status) sm_complete(p, q);
     return status;
 }

@@ -3,6 +3,7 @@ record in a batch, one on a stream. It waits for what was rung for, and raises f
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -133,6 +134,58 @@ def test_a_quiet_waits_for_what_was_rung_for(quiet):
     pair.close()
 
 
+class Unreceived:
+    """A request to the right neighbour that waits for a receive."""
+
+    def __init__(self) -> None:
+        n, me = shmem.n_pes(), shmem.my_pe()
+        self.right, self.left = (me + 1) % n, (me - 1) % n
+        self.x, self.cq = shmem.zeros(4, np.int64), nic.CompletionQueue(64)
+        self.pairs = {pe: nic.QueuePair(pe, self.cq, self.cq, rnr_retry=7) for pe in {self.left, self.right}}
+        shmem.barrier_all()
+        self.pairs[self.right].post(nic.WorkRequest(nic.SEND, local=self.x))
+
+    def receive(self) -> None:
+        """All PEs have come here, and then all have posted the receives."""
+        everyone(None)
+        self.pairs[self.left].post_recv(self.x)
+        everyone(None)
+
+    def close(self) -> None:
+        shmem.quiet()
+        shmem.barrier_all()
+        for pair in self.pairs.values():
+            pair.close()
+        self.cq.close()
+        shmem.free(self.x)
+
+
+class Interrupt(Exception):
+    """What the handler of a signal raises."""
+
+
+def interrupt(number: int, frame: object) -> None:
+    """A handler."""
+    raise Interrupt
+
+
+@pytest.mark.deadline(8)
+def test_a_signal_ends_a_quiet_in_a_batch():
+    """Without looks for signals it would end only at the notice of a long wait, after 10 s."""
+    held, batch = Unreceived(), shmem.Batch()
+    batch.quiet()
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        with pytest.raises(Interrupt):
+            batch.run()
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    held.receive()
+    batch.run()
+    held.close()
+
+
 @pytest.fixture
 def short_limit(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A second for what a call waits for."""
@@ -149,25 +202,13 @@ def short_limit(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.mark.usefixtures("short_limit")
 def test_a_put_on_a_stream_that_gets_stuck_says_so():
     """Behind a fence, behind a request that the peer has no receive for."""
-    n, me = shmem.n_pes(), shmem.my_pe()
-    x, cq = shmem.zeros(4, np.int64), nic.CompletionQueue(64)
-    pairs = {pe: nic.QueuePair(pe, cq, cq, rnr_retry=7) for pe in {(me + 1) % n, (me - 1) % n}}
-    shmem.barrier_all()
-    pairs[(me + 1) % n].post(nic.WorkRequest(nic.SEND, local=x))
+    held, batch = Unreceived(), shmem.Batch()
     shmem.fence()
-    batch = shmem.Batch()
-    batch.put(x, np.ones(4, np.int64), (me + 1) % n)
+    batch.put(held.x, np.ones(4, np.int64), held.right)
     stream = shmem.Stream()
     event = batch.launch(stream)
     with pytest.raises(shmem.ShmemTimeout, match="its own request"):
         event.wait(timeout=10)
-    everyone(None)
-    pairs[(me - 1) % n].post_recv(x)
-    everyone(None)
+    held.receive()
     stream.close()
-    shmem.quiet()
-    shmem.barrier_all()
-    for pair in pairs.values():
-        pair.close()
-    cq.close()
-    shmem.free(x)
+    held.close()
