@@ -69,7 +69,9 @@ def _explored(plan: Plan, main: Callable[..., Any], seed: int, budget: str, bar:
     looked = []
     for i, strategy in enumerate(STRATEGIES):
         bar.say(f"sim, {strategy}", (i + 1) / (len(STRATEGIES) + 1))
-        report = explore(main, plan.n, plan.profile, strategy, budget=budget, seed=seed)
+        report = explore(
+            main, plan.n, plan.profile, strategy, budget=budget, seed=seed, shrink=False
+        )  # that is minutes
         report.program = "::".join(parted(plan.argv[0]))
         looked.append(f"{strategy}, {report.executions} executions")
         if not report.ok:
