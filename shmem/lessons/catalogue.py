@@ -1,14 +1,14 @@
-"""All lessons, by number. Numbers leave room: 5 to 7 are about flags, 9 about batches."""
+"""All lessons, by number. Numbers leave room: 5 to 7 are about flags."""
 
 from __future__ import annotations
 
 from ..errors import ArgumentError
-from . import failures, signaling, slots, sources, visibility
+from . import batches, failures, signaling, slots, sources, visibility
 from .lesson import Lesson
 
 LESSONS = {
     each.number: each
-    for each in (slots.LESSON, sources.LESSON, signaling.LESSON, visibility.LESSON, failures.LESSON)
+    for each in (slots.LESSON, sources.LESSON, signaling.LESSON, visibility.LESSON, failures.LESSON, batches.LESSON)
 }  # fmt: skip
 
 

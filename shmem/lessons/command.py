@@ -11,6 +11,7 @@ from ..errors import ArgumentError
 from .catalogue import lesson as numbered
 from .judge import tried
 from .lesson import Lesson
+from .measured import measured
 from .page import listing, page
 from .shown import shown
 
@@ -31,16 +32,17 @@ def lesson(
     trace: Annotated[
         Path | None, typer.Option(metavar="OUT.json", help="Write the timeline of the lesson's program, for Perfetto.")
     ] = None,
+    measure: Annotated[bool, typer.Option("--measure", help="Measure again what the lesson measures.")] = False,
 ) -> None:
     """Lessons on queue pairs: a claim, a program that shows it, an exercise."""
-    asked = [start, answer is not None, solution, trace is not None]
+    asked = [start, answer is not None, solution, trace is not None, measure]
     if number is None:
         if any(asked):
             raise ArgumentError("say which lesson: shmemu lesson N")
         typer.echo(listing())
         return
     if sum(asked) > 1 or (folder is not None and not start):
-        raise ArgumentError("one of --start [DIR], --try FILE, --solution, --trace OUT.json at a time")
+        raise ArgumentError("one of --start [DIR], --try FILE, --solution, --trace OUT.json, --measure at a time")
     chosen = numbered(number)
     if start:
         _start(chosen, folder or Path())
@@ -48,6 +50,8 @@ def lesson(
         _try(chosen, answer)
     elif solution:
         typer.echo(chosen.text("solution"), nl=False)
+    elif measure:
+        typer.echo(measured(chosen), nl=False)
     elif trace is not None:
         shown(chosen, trace)
         typer.echo(f"trace: {trace}")

@@ -31,6 +31,7 @@ class Posted:
     signaled: bool
     inline: bool
     over: bool  # completed, in good or bad ways
+    fenced: bool  # a fence came while it was under way
     status: str  # "ok", or with what it ended or will end
 
 
@@ -120,8 +121,9 @@ def _posted(job: Job, request: Request) -> Posted:
     now = job.machine.flight.get(request.key, request)
     over = request.key not in job.machine.queue_pairs[request.queue].waiting
     return Posted(
-        request.kind.name.lower(), now.rung, request.signaled, request.source is None, over, request.bad or "ok"
-    )
+        request.kind.name.lower(), now.rung, request.signaled, request.source is None, over, now.fenced,
+        request.bad or "ok",
+    )  # fmt: skip
 
 
 def _where(job: Job, file: Path) -> str:

@@ -23,10 +23,20 @@ class Hint:
 
 
 @dataclass(frozen=True)
+class Table:
+    """What a lesson measures. columns: their headings, the first one of the rows' names; then microseconds. rows: name
+    in the result of the measuring program, and what to call it."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
 class Lesson:
     """One lesson. profiles: those its program is shown under, the first one with prints and a timeline. shows: which
     execution that is, by what PE 1 returns there; None: the usual order. tried: those an answer is explored under.
-    hints: the first that fits is given."""
+    hints: the first that fits is given. tables: what the program `measure` finds, if the lesson has one; remark: what
+    stands below them."""
 
     number: int
     name: str  # of its page
@@ -35,9 +45,11 @@ class Lesson:
     tried: tuple[str, ...]
     hints: tuple[Hint, ...]
     shows: Callable[[Any], bool] | None = None
+    tables: tuple[Table, ...] = ()
+    remark: str = ""
 
     def text(self, what: str, suffix: str = ".py") -> str:
-        """A file of it: "lesson" (with suffix ".md" the claims), "exercise" or "solution"."""
+        """A file of it: "lesson", "exercise", "solution"; with ".md" "lesson" are the claims, "measured" the tables."""
         return (DATA / f"{what}{self.number}{suffix}").read_text(encoding="utf-8")
 
     @property

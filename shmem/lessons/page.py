@@ -31,6 +31,7 @@ def page(lesson: Lesson, shown: Shown) -> str:
             "All executions together:",
             "",
             _block(shown.ends),
+            *(["## Measured", "", lesson.text("measured", ".md")] if lesson.tables else []),
             "## Exercise",
             "",
             f"`shmemu lesson {n} --start` writes `{lesson.file('exercise')}`. `{GAP}` is yours;",

@@ -162,11 +162,14 @@ def test_an_endless_loop_when_imported_is_told_as_well() -> None:
     assert tried(LESSONS[1], "answer.py", seconds=0.5).hint == "endless"
 
 
+ONE = "one of --start [DIR], --try FILE, --solution, --trace OUT.json, --measure at a time"
 WRONG_USE = {
-    ("5",): "there is no lesson 5: there are 1, 2, 3, 4, 8",
+    ("5",): "there is no lesson 5: there are 1, 2, 3, 4, 8, 9",
     ("--start",): "say which lesson: shmemu lesson N",
-    ("1", "--start", "--solution"): "one of --start [DIR], --try FILE, --solution, --trace OUT.json at a time",
-    ("1", "somewhere"): "one of --start [DIR], --try FILE, --solution, --trace OUT.json at a time",
+    ("1", "--start", "--solution"): ONE,
+    ("1", "--measure"): "lesson 1 measures nothing",
+    ("9", "--measure", "--solution"): ONE,
+    ("1", "somewhere"): ONE,
     ("1", "--trace", "/proc/no.json"): "",
 }
 

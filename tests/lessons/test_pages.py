@@ -76,3 +76,15 @@ def test_lesson_8_tells_of_the_failure_and_of_what_was_flushed() -> None:
     printed = part(8, "The program")
     assert printed[:3] == ["request 1: rem_access", "request 2: flush", "request 3: flush"]
     assert printed[-1] == "PE 1 has [1, 0, 0, 4]"
+
+
+def test_lesson_9_differs_by_profile_and_takes_completions_under_both() -> None:
+    ends = dict(line.split(", in every order: PE 1 gets ") for line in part(9, "What happened", 1))
+    assert ends == {"udma": "[1, 2, 3, 4] or [3, 2, 3, 4]", "rc_strict": "[1, 2, 3, 4]"}
+    printed = part(9, "The program")
+    assert printed[1].endswith("producer, consumer (4, 0)")
+    assert printed[2].endswith("producer, consumer (4, 4)")
+    rows = [row.strip(" *") for row in part(9, "What happened")]
+    assert rows.count("rings for write 0, write 1") == rows.count("rings for write 2, write 3") == 1
+    second = next(i for i, row in enumerate(rows) if row.endswith("posts write 2, write 3"))
+    assert rows.index("~ the source of write 0 is read (late)") > second > rows.index("<- write 1 0x8..0x10")
