@@ -7,25 +7,29 @@ from .evidence import Evidence
 from .lesson import Hint, Lesson, Table
 
 SUBMISSION = Table(
-    ("a batch of 64 rows of 64 bytes", "posting, a row", "then, until its completion is taken"),
+    "posting", "manual",
+    ("a batch of 64 rows of 64 bytes", "posting, a row", "the adapter's work, a row", "taking the completion"),
     (
         ("one by one", "`qp.post` for each row"),
         ("each", "`qp.post_many`, a doorbell for each row"),
         ("batch", "`qp.post_many`, one doorbell"),
     ),
-)
+)  # fmt: skip
 READINESS = Table(
+    "messages", "inline",
     ("a message of 64 bytes", "from the post until PE 1 has a copy", "until its answer is back"),
     (
         ("completion first", "WRITE, its completion, then a WRITE of the flag"),
         ("same queue", "WRITE, and a WRITE of the flag behind it"),
         ("data as flag", "`put_lines`, layout LL: the data carry the flag"),
     ),
-)
+)  # fmt: skip
 REMARK = (
-    "The emulated adapter works within the calls of the PE that posts, so a completion costs no round trip here, and a "
-    "doorbell next to nothing: what a batch saves is calls. Between machines the first row of the second table waits "
-    "for one round trip more, and each doorbell is a write to the adapter. No row is without its last column."
+    "In the first table the adapter is stepped by hand between posting and waiting; a doorbell is a store to memory, "
+    "so a batch saves calls, and where a doorbell is a write across a bus it saves those, too. In the second one the "
+    "adapter works within the calls of PE 0, so a completion costs no round trip; between machines the first row waits "
+    "for one more. "
+    "No row is without its last column."
 )
 OURS = 2  # memory that the exercise itself has registered at PE 0
 

@@ -24,9 +24,11 @@ class Hint:
 
 @dataclass(frozen=True)
 class Table:
-    """What a lesson measures. columns: their headings, the first one of the rows' names; then microseconds. rows: name
-    in the result of the measuring program, and what to call it."""
+    """What a lesson measures. name: what its program `measure` is told. progress: SHMEMU_PROGRESS of the job. columns:
+    headings, first that of the rows' names, then microseconds. rows: name in the result, and what to call it."""
 
+    name: str
+    progress: str
     columns: tuple[str, ...]
     rows: tuple[tuple[str, str], ...]
 

@@ -1,4 +1,4 @@
-"""What a lesson measures: a job of two PEs on the fabric `nic`, and its table.
+"""What a lesson measures: jobs of two PEs on the fabric `nic`, and their tables.
 
 The page of a lesson shows a table that was measured once, named with its machine and load; `shmemu lesson N --measure`
 prints the same of the machine that it runs on.
@@ -21,8 +21,8 @@ from .lesson import DATA, Lesson, Table
 
 ROUNDS = 9
 SECONDS_MAX = 120.0
-_PLAIN = dict.fromkeys(("SHMEMU_SEED", "SHMEMU_PROGRESS", "SHMEMU_TRACE", "SHMEMU_SANITIZE", "SHMEMU_PROFILE"), "")
-Found = dict[str, list[list[float]]]  # of each row of the tables a list for each round: seconds, for each column
+_PLAIN = dict.fromkeys(("SHMEMU_SEED", "SHMEMU_TRACE", "SHMEMU_SANITIZE", "SHMEMU_PROFILE"), "")
+Found = dict[str, list[list[float]]]  # of each row of a table a list for each round: seconds, for each column
 
 
 def measured(lesson: Lesson, rounds: int = ROUNDS) -> str:
@@ -33,21 +33,20 @@ def measured(lesson: Lesson, rounds: int = ROUNDS) -> str:
     if not lesson.tables:
         raise ArgumentError(f"lesson {lesson.number} measures nothing")
     load = os.getloadavg()[0]
-    found = _run(lesson, rounds)
+    tables = [_table(table, _run(lesson, table, rounds)) for table in lesson.tables]
     head = (
         f"By `shmemu lesson {lesson.number} --measure` on {_machine()}, at a load of {load:.1f}: two processes on "
         f"`nic` under `rc_strict`, without a seed. Medians of {rounds} rounds in microseconds, and in brackets the "
         "quickest and the slowest."
     )
-    tables = [_table(table, found) for table in lesson.tables]
     return "\n\n".join([_filled(head), *tables, _filled(lesson.remark)]) + "\n"
 
 
-def _run(lesson: Lesson, rounds: int) -> Found:
+def _run(lesson: Lesson, table: Table, rounds: int) -> Found:
     with tempfile.TemporaryDirectory(prefix="shmemu-lesson-") as folder:
         file = Path(folder) / "found.json"
-        program = [str(DATA / lesson.file("measure")), str(file), str(rounds)]
-        env = {**_PLAIN, "SHMEMU_FABRIC": "nic", "SHMEMU_HEAP_SIZE": "16M"}
+        program = [str(DATA / lesson.file("measure")), str(file), str(rounds), table.name]
+        env = {**_PLAIN, "SHMEMU_PROGRESS": table.progress, "SHMEMU_FABRIC": "nic", "SHMEMU_HEAP_SIZE": "16M"}
         code = launch.run_job(2, program, timeout=SECONDS_MAX, env=env, progress=False)
         if code:
             raise StateError(f"the job that measures ended with exit code {code}")

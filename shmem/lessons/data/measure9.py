@@ -1,6 +1,6 @@
 """What lesson 9 measures: PE 0 sends to PE 1, as two processes on `nic`. Writes seconds, a number for each round.
 
-measure9.py FILE ROUNDS
+measure9.py FILE ROUNDS posting|messages
 """
 
 import json
@@ -17,15 +17,16 @@ import shmem
 from shmem import nic
 
 ROWS, NBYTES = 64, 64  # rows in a batch, bytes of a row and of a message
+EVENTS = 1 << 20  # more than there are
 BATCHES, MESSAGES = 20, 100  # in a round, of which the median counts
 SHARED: list[Any] = []
 Seconds = dict[str, tuple[float, ...]]
 
 
-def main(file: str, rounds: int) -> None:
+def main(file: str, rounds: int, what: str) -> None:
     shmem.init(fabric="nic", profile="rc_strict")
-    posting, messages = Posting(), Messages()
-    found = [{**posting.round(), **messages.round()} for _ in range(1 + rounds)]  # the first one is for practice
+    measured = Posting() if what == "posting" else Messages()
+    found = [measured.round() for _ in range(1 + rounds)]  # the first one is for practice
     if shmem.my_pe() == 0:
         every = {name: [each[name] for each in found[1:]] for name in found[0]}
         Path(file).write_text(json.dumps(every), encoding="utf-8")
@@ -41,7 +42,8 @@ def zeros(n: int, dtype: npt.DTypeLike = np.uint64) -> Any:
 
 
 class Posting:
-    """Batches of rows, of which the last one is signaled. Measured: posting, a row; then taking its completion."""
+    """Batches of rows, of which the last one is signaled, with an adapter that is stepped by hand (SHMEMU_PROGRESS is
+    "manual"). Measured: posting, a row; the adapter's work, a row; taking the completion."""
 
     def __init__(self) -> None:
         rows, box = zeros(ROWS * NBYTES // 8).reshape(ROWS, -1), zeros(ROWS * NBYTES // 8)
@@ -64,15 +66,17 @@ class Posting:
         return found
 
     def _way(self, post: Callable[[], object]) -> tuple[float, ...]:
-        stamps = np.zeros((BATCHES, 3))
+        stamps = np.zeros((BATCHES, 4))
         for each in stamps:
             each[0] = perf_counter()
             post()
             each[1] = perf_counter()
-            self.cq.wait(1)
+            nic.step(EVENTS)
             each[2] = perf_counter()
-        posting, taking = np.median(np.diff(stamps), axis=0).tolist()
-        return posting / ROWS, taking
+            self.cq.wait(1)
+            each[3] = perf_counter()
+        posting, moving, taking = np.median(np.diff(stamps), axis=0).tolist()
+        return posting / ROWS, moving / ROWS, taking
 
 
 class Messages:
@@ -89,7 +93,7 @@ class Messages:
         to_flag = nic.import_segment(nic.register(self.flag), there)
         self.out = np.zeros_like(self.box)
         self.cq = nic.CompletionQueue()
-        self.qp = nic.QueuePair(there, self.cq, index=1)
+        self.qp = nic.QueuePair(there, self.cq)
         self.write = nic.WorkRequest(nic.WRITE, self.data, to_box)
         self.quiet_write = nic.WorkRequest(nic.WRITE, self.data, to_box, signaled=False)
         self.number = np.zeros(1, np.uint64)
@@ -147,4 +151,4 @@ class Messages:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]))
+    main(sys.argv[1], int(sys.argv[2]), sys.argv[3])
