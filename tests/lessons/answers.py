@@ -352,7 +352,7 @@ WRONG: dict[int, dict[str, list[str]]] = {
                     cq.wait(2)
                 qp.post_many(nic.WorkRequests(nic.WRITE, rows, remote, offset=offsets))
                 shmem.fence()
-            """
+            """,
         ],
         "never signaled": [
             """
