@@ -208,7 +208,7 @@ def test_a_module_a_package_and_a_folder(
         (["-n", "2", "--seed", "-1", "-m", "this"], "SHMEMU_SEED=-1"),
         (
             ["-n", "2", "--fabric", "direct", "--seed", "1", "-m", "this"],
-            "--profile, --seed and --clock are for --fabric sim",
+            "--profile and --seed are for --fabric sim and nic",
         ),
     ],
 )

@@ -182,7 +182,7 @@ def given(log: Any) -> list[str]:
 def test_whole_lines_are_judged_as_their_values_are() -> None:
     kinds: Counter[str] = Counter()
     whole = 0
-    seeds = 40 if FULL else 6
+    seeds = 40 if FULL else 10
     for seed in range(seeds):
         messages = drawn(random.Random(seed), True)
         program = prepare(sends, 2, varied("udma", unit=8), (shmem.LL, tuple(messages)))

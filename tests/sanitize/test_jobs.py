@@ -295,7 +295,8 @@ def test_streams_workers_collectives_and_views_of_peers(tmp_path: Path) -> None:
     done = recorded(tmp_path / "s", 3, program)
     assert done.code == 0, done.err
     assert race(tmp_path / "s").code == 0
-    program.write_text(BESIDES.replace("    batch.fence()\n", "\n"))
+    late = "    batch.put(x, source, (me + 1) % n), batch.wait("  # nothing tells of that put
+    program.write_text(BESIDES.replace("    batch.wait(", late))
     done = recorded(tmp_path / "s", 3, program)
     assert done.code == 0, done.err
     assert pairs(race(tmp_path / "s").out, "besides.py") == {(13, 15)}
