@@ -51,7 +51,6 @@ int sm_nic_drive(sm_nic *nic, int64_t most) {
 
 int sm_nic_after_post(sm_nic *nic) {
     int n = 0;
-    nic->counts->posted++;
     nic->counts->in_flight = nic->net->n_flight;
     if (nic->options.progress == SM_PROGRESS_MANUAL) return SM_OK;
     if (nic->options.progress == SM_PROGRESS_INLINE && !nic->options.seeded) {
@@ -70,10 +69,10 @@ void sm_nic_enter(sm_nic *nic) {
     nic->calls++;
 }
 
-/* Where there are queue pairs, a quiet has to look for failures, also when nothing is in flight. */
+/* Where records go. Where there are queue pairs, a quiet has to look for failures, also when nothing is in flight. */
 static void choose_loop(sm_nic *nic) {
-    int needed = nic->net->n_flight > 0 || nic->n_pairs > 0;
-    if (friendly(nic)) atomic_store_explicit(&nic->p->detour, needed, memory_order_relaxed);
+    int needed = !friendly(nic) || nic->net->n_flight > 0 || nic->n_pairs > 0;
+    atomic_store_explicit(&nic->p->detour, needed, memory_order_relaxed);
 }
 
 /* The thread looks after what is in flight. */
@@ -217,8 +216,8 @@ sm_nic *sm_nic_open(sm_pe *p, const sm_nic_options *options) {
     nic->net->order = nic->counts->drawn;
     nic->net->passed = nic->counts->passed;
     nic->counts->opened++;
-    atomic_store(&p->detour, !friendly(nic));
     p->nic = nic;
+    choose_loop(nic);
     return nic;
 }
 
@@ -246,10 +245,6 @@ void sm_nic_close(sm_nic *nic) {
 
 sm_net *sm_nic_net(sm_nic *nic) { return nic->net; }
 
-void sm_nic_lock(sm_nic *nic) { sm_nic_enter(nic); }
-
-void sm_nic_unlock(sm_nic *nic) { sm_nic_leave(nic); }
-
 void sm_nic_fence(sm_nic *nic, int q) {
     sm_nic_enter(nic);
     sm_nic_fetch(nic);
@@ -273,7 +268,6 @@ int sm_nic_complete(sm_nic *nic, int q, int target, int stage, int kinds, int64_
 void sm_nic_stand(sm_nic *nic, int stands) {
     sm_nic_enter(nic);
     nic->options.progress = stands ? SM_PROGRESS_MANUAL : nic->usual;
-    atomic_store(&nic->p->detour, !friendly(nic) || nic->net->n_flight);
     sm_nic_leave(nic);
 }
 

@@ -53,9 +53,7 @@ typedef struct { int queue, target, stage, kinds; } sm_debt;     /* see sm_nic_c
 int sm_nic_drive(sm_nic *nic, int64_t most);                 /* with the lock held: events fired, or an SM_ status */
 int sm_nic_after_post(sm_nic *nic);                          /* what happens in the call that posts */
 int sm_nic_until(sm_nic *nic, int (*over)(sm_nic *nic, const void *what), const void *what, int64_t timeout_ns);
-void sm_nic_enter(sm_nic *nic);
 int sm_nic_paid(sm_nic *nic, const void *debt);
-void sm_nic_leave(sm_nic *nic);
 /* nic_fetch.c */
 int sm_nic_fetch(sm_nic *nic);              /* with the lock held: how many requests, rung for, went to the engine */
 int sm_nic_rnr(sm_nic *nic);                /* gives up one request that has waited too long for a receive: whether */

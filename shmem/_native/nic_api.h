@@ -37,8 +37,8 @@ void sm_nic_stand(sm_nic *nic, int stands);                  /* as if progress w
 sm_nic *sm_nic_open(sm_pe *p, const sm_nic_options *options);                /* NULL: no memory, or no thread */
 void sm_nic_close(sm_nic *nic);                              /* what is in flight is dropped; records go `direct` again */
 sm_net *sm_nic_net(sm_nic *nic);                             /* the engine: with the lock held */
-void sm_nic_lock(sm_nic *nic);
-void sm_nic_unlock(sm_nic *nic);                             /* and lets what is in flight go on */
+void sm_nic_enter(sm_nic *nic);                              /* takes the lock */
+void sm_nic_leave(sm_nic *nic);                              /* gives it back, and lets what is in flight go on */
 void sm_nic_fence(sm_nic *nic, int q);
 /* Waits until what is on a queue (of some kinds, 1 << kind; to a target, -1: all) has reached a stage; below 0: an SM_
  * status. sm_nic_step fires up to n events; how many there were. */

@@ -35,6 +35,7 @@ static int post(sm_nic *nic, const sm_request *r) {
     if (status < 0) return status;
     int code = sm_net_post(nic->net, r);
     if (code) return code == SM_NET_NO_MEMORY ? SM_NO_MEMORY : SM_BAD_OP;
+    nic->counts->posted++;
     return sm_nic_after_post(nic);
 }
 

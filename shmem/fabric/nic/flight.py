@@ -14,13 +14,13 @@ MOST = 5  # requests that are named
 def _views(fabric: NicFabric) -> Iterator[Any]:
     """The requests of an adapter that are not over, each until the next one is asked for."""
     view, slot = fabric.ffi.new("sm_request_view *"), -1
-    fabric.lib.sm_nic_lock(fabric.adapter)
+    fabric.lib.sm_nic_enter(fabric.adapter)
     try:
         net = fabric.lib.sm_nic_net(fabric.adapter)
         while (slot := fabric.lib.sm_net_next(net, slot, view)) >= 0:
             yield view
     finally:
-        fabric.lib.sm_nic_unlock(fabric.adapter)
+        fabric.lib.sm_nic_leave(fabric.adapter)
 
 
 def of_pair(fabric: NicFabric, queue: int) -> list[int]:
