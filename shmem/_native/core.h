@@ -87,6 +87,7 @@ struct sm_pe {
     uint64_t *live;                         /* one bit a granule */
     uint64_t frees;                         /* blocks given back so far: what was worked out before is worth nothing */
     int any_dead;
+    int64_t cap_ns;                         /* of one sleep, see sm_set_cap */
     _Atomic int detour;                     /* records to other PEs go through `nic` (see nic.c) */
     struct sm_nic *nic;
     sm_visit visits[SM_SLOTS];              /* one barrier a slot at a time: threads meet in teams of their own */

@@ -63,6 +63,9 @@ void sm_announce(sm_pe *p);                                  /* header of the ow
 void sm_mark_live(sm_pe *p, uint64_t off, uint64_t n, int live);
 int sm_is_live(const sm_pe *p, uint64_t off, uint64_t n);
 void sm_counts_read(const sm_pe *p, sm_counts *out);
+/* The longest sleep of this PE's waits before they look again by themselves; 0: as usual. A test that counts missed
+ * wake-ups makes it longer than any delay of the machine, or a word just stored by a PE that has not woken yet counts. */
+void sm_set_cap(sm_pe *p, int64_t ns);
 void sm_set_viewed(sm_pe *p, int pe);                        /* somebody holds a ptr() view of that heap */
 
 /* Life and death of PEs (survive mode). sm_alive: 1 alive, 2 ended well, 3 died; sm_find_dead looks at every

@@ -171,6 +171,8 @@ void sm_counts_read(const sm_pe *p, sm_counts *out) {
     out->missed = atomic_load(&p->missed);
 }
 
+void sm_set_cap(sm_pe *p, int64_t ns) { p->cap_ns = ns; }
+
 void sm_set_viewed(sm_pe *p, int pe) {
     if (p->head[pe]) atomic_store(&p->head[pe]->viewed, 1);
 }

@@ -125,6 +125,11 @@ static void leave_buckets(sm_head *h, uint64_t bits) {
         if (bits >> i & 1) atomic_fetch_sub(&h->buckets[i].sleepers, one ? 1 : SM_MANY);
 }
 
+static int64_t longest_sleep(const sm_pe *p) {
+    if (p->cap_ns) return p->cap_ns;
+    return atomic_load_explicit(&p->head[p->me]->viewed, memory_order_relaxed) ? CAP_VIEWED_NS : CAP_NS;
+}
+
 static int sleep_for_any(sm_pe *p, _Atomic uint32_t *wake, const sm_condition *any, int64_t n, int64_t timeout_ns,
                          int64_t *held) {
     int64_t now = sm_now_ns(), end = timeout_ns > INT64_MAX - now ? INT64_MAX : now + timeout_ns, entered = now, looked = now;
@@ -143,8 +148,8 @@ static int sleep_for_any(sm_pe *p, _Atomic uint32_t *wake, const sm_condition *a
             looked = now;
             if (sm_find_dead(p) > known_dead) return SM_DIED;
         }
-        if (now - entered >= CAP_NS) return SM_INTERRUPTED; /* Python looks for signals that came between two sleeps */
-        int64_t cap = atomic_load_explicit(&p->head[p->me]->viewed, memory_order_relaxed) ? CAP_VIEWED_NS : CAP_NS;
+        if (now - entered >= (p->cap_ns ? p->cap_ns : CAP_NS)) return SM_INTERRUPTED; /* Python looks for signals */
+        int64_t cap = longest_sleep(p);
         slept = sm_futex_sleep(p, wake, seen, end - now < cap ? end - now : cap);
         if (slept == EINTR) return (*held = sm_test_any(p, any, n)) >= 0 ? SM_OK : SM_INTERRUPTED;
     }

@@ -332,7 +332,8 @@ class DirectFabric:
 
     def counts(self) -> dict[str, int]:
         """Since init, of this PE: sleeps entered, wake calls made, waiters those woke, and wake-ups missed (waits that
-        found their word only when the cap of a sleep was over: a store that wakes nobody, or a fault)."""
+        found their word only when the cap of a sleep was over: a store that wakes nobody, or a fault; or a PE that
+        stood between its store and the wake, unless the sleeps are made long with `sm_set_cap`)."""
         counts = self.ffi.new("sm_counts *")
         self.lib.sm_counts_read(self.pe, counts)
         return {name: int(getattr(counts, name)) for name in ("sleeps", "wakes", "woken", "missed")}

@@ -213,7 +213,7 @@ class Waiting:
 
 @pytest.mark.parametrize("how", ["placed", "added", "flagged", "landed", "again"])
 def test_who_waits_for_a_word_is_woken(how: str) -> None:
-    """Not found when the sleep's cap was over, which would be counted."""
+    """Not found when the sleep's cap was over, which would be counted; no machine stands still for all of it."""
     waiting, memory = Waiting.opened(), Memory()
     memory.spaces[0], memory.spaces["local", 0] = waiting.heap, bytearray(b"\1" * 64)
     here = NativeMachine(varied("udma", repeat=how == "again"), memory)
@@ -233,6 +233,7 @@ def test_who_waits_for_a_word_is_woken(how: str) -> None:
         memory.write(word, bytes(8))
     ended: list[int] = []
     limit = 20 * 10**9
+    here.lib.sm_set_cap(waiting.pe, limit // 2)
     thread = threading.Thread(target=lambda: ended.append(here.lib.sm_wait(waiting.pe, word.lo, 3, 1, 0, limit)))
     thread.start()
     while not waiting.counts().sleeps and thread.is_alive():

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import shmem
+from shmem.runtime import current
 from shmem.slots import SLOTS
 
 from .data import Array, stop
@@ -20,6 +21,21 @@ def fresh_heap() -> None:
     """A heap of which no byte was ever used: in the resident job, earlier tests have used the old one."""
     stop()
     shmem.init()
+
+
+@pytest.fixture
+def only_woken() -> Iterator[None]:
+    """No wait of the test found its word by looking again after a sleep: somebody woke it.
+
+    Sleeps last so long that no PE stands between its store and its wake for all of one. Usually they end after
+    0.1 s, or after 1 ms once a test of the same job has called `ptr`.
+    """
+    fabric = current().fabric
+    before = fabric.counts()["missed"]
+    fabric.lib.sm_set_cap(fabric.pe, 8 * 10**9)
+    yield
+    fabric.lib.sm_set_cap(fabric.pe, 0)
+    assert fabric.counts()["missed"] == before
 
 
 @pytest.fixture

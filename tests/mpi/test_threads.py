@@ -47,29 +47,6 @@ def test_a_polling_loop_of_the_program():
     shmem.free(word)
 
 
-def test_a_local_store_of_another_thread_wakes_a_wait():
-    """The store alone wakes nobody; a fence or quiet after it does."""
-    word, go = shmem.zeros(2, np.int64), threading.Event()
-
-    def store() -> None:
-        go.wait()
-        word[0] = 5
-        shmem.quiet()
-        word[1] = 6
-        shmem.fence()
-
-    missed = shmem.runtime.current().fabric.counts()["missed"]
-    thread = threading.Thread(target=store)
-    thread.start()
-    go.set()
-    shmem.wait_until(word[:1], "==", 5)
-    shmem.wait_until(word[1:], "==", 6)
-    thread.join()
-    assert shmem.runtime.current().fabric.counts()["missed"] == missed
-    shmem.barrier_all()
-    shmem.free(word)
-
-
 @pytest.mark.parametrize("crew", [2, 6])
 def test_threads_use_the_library_freely(crew):
     """Every thread of every PE adds to every PE's words, writes its own cells everywhere, and reads them back."""

@@ -155,11 +155,10 @@ def test_waiters_of_many_words_are_woken_each_by_its_own():
     shmem.free(x)
 
 
-@pytest.mark.usefixtures("fresh_heap")
+@pytest.mark.usefixtures("only_woken")
 @pytest.mark.parametrize("call", [shmem.fence, shmem.quiet])
 def test_store_by_another_thread_is_noticed(call):
     """A plain store wakes nobody; the fence or quiet after it does, so no sleep ends by its cap."""
-    missed = shmem.runtime.current().fabric.counts()["missed"]
     x = shmem.zeros(1, np.int64)
     waits = threading.Event()
 
@@ -176,7 +175,6 @@ def test_store_by_another_thread_is_noticed(call):
         thread.join()
         x[0] = 0
         waits.clear()
-    assert shmem.runtime.current().fabric.counts()["missed"] == missed
     shmem.barrier_all()
     shmem.free(x)
 
