@@ -76,6 +76,7 @@ class Job:
         self._ranks: list[Rank] = []
         self._shm: set[str] = set()
         self._free = False  # the last test left memory, alike on all PEs
+        self._alike = False  # all of them know the same tests: which one they run is then compared here
         self._select = selectors.DefaultSelector()
 
     # -- start -------------------------------------------------------------------------------------------
@@ -118,6 +119,7 @@ class Job:
             if time.monotonic() > until:
                 raise JobFailed(f"{len(self._ranks)} ranks within {START_S:.0f} s\n{self.output()}")
         self._ranks.sort(key=lambda rank: rank.pe)
+        self._alike = len({rank.ready["tests"] for rank in self._ranks}) == 1
 
     def _events(self, left: float) -> Iterator[tuple[Rank, Message | None]]:
         """What happened within `left` seconds: (rank, message), None for the end of its stream."""
@@ -156,7 +158,7 @@ class Job:
         began = time.monotonic()
         until = began + (GRACE_S if heard.gone else deadline_s)
         for rank in self._ranks:
-            rank.wire.send(run=test, free=self._free)
+            rank.wire.send(run=test, free=self._free, alike=self._alike)
         while len(reports) + len(heard.gone) < self.cell.pes and (left := until - time.monotonic()) > 0:
             for rank, message in self._events(left):
                 if message is not None:

@@ -13,6 +13,7 @@ import gc
 import signal
 import socket
 import sys
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -67,8 +68,9 @@ class Resident:
         self._record()
         items = {item.nodeid: item for item in session.items}
         gc.freeze()  # thousands of tests are no garbage: nobody needs to look through them again
-        self.wire.send(ready=len(items), errors=self._errors)
+        self.wire.send(ready=len(items), tests=zlib.crc32("\n".join(items).encode()), errors=self._errors)
         for order in self.wire:
+            self.on_rank.known = order["alike"] and order["run"] in items
             if order["free"]:
                 self.on_rank.heap.free()
             line = self.run(items.get(order["run"]), order["run"])

@@ -1,6 +1,6 @@
 """JSON lines over a socket between the launcher and each rank of its job.
 
-The launcher sends `{"run": test id}`, a rank answers with one line a test. The end of the stream is a
+The launcher sends `{"run": test id, ...}`, a rank answers with one line a test. The end of the stream is a
 message too: a rank whose launcher is gone stops, and the launcher learns at once that a rank died.
 """
 
