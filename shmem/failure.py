@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import errno
 import fcntl
 import os
 import stat
@@ -25,6 +26,8 @@ from . import bootstrap, log, mpi_start
 from .mpi_start import rank_text as rank_text
 
 if TYPE_CHECKING:
+    import socket
+
     from .streams import Stream
 
 LATE_S = 1.0  # between PEs of a job that meet the same error
@@ -75,25 +78,36 @@ def prefixed(text: str, who: str | None = None) -> str:
     return "".join(f"{who or rank_text()}: {line}\n" for line in text.rstrip().split("\n"))
 
 
-_told: list[object] = []  # the name that says that this process has told what all would tell
+_told: list[socket.socket] = []  # the name that says that this process has told what all would tell
 
 
 def _told_already() -> bool:
-    """Whether another process of this launcher has said what all of them would say: it has taken a name that ends with
-    it, in a space that leaves nothing behind."""
+    """Whether another process of this launcher says what all of them would say: it has taken a name that ends with it,
+    in a space that leaves nothing behind. Then this one waits for that end: it would end the job before it was said."""
     import socket  # too long a start for what is hardly ever needed
 
     from .rank import start_time
 
     job = os.environ.get("SHMEMU_STATUS_FILE") or f"{os.getppid()}.{start_time(os.getppid())}"
-    name = socket.socket(socket.AF_UNIX)
+    address, name = f"\0shmemu.{os.getuid()}.{job}", socket.socket(socket.AF_UNIX)
     try:
-        name.bind(f"\0shmemu.{os.getuid()}.{job}")
+        name.bind(address)
     except OSError:
-        name.close()
+        _await_end(name, address)
         return True
+    name.listen()
     _told.append(name)
     return False
+
+
+def _await_end(end: socket.socket, address: str) -> None:
+    """Until the process that has the name is gone, or for twice as long as it stays."""
+    until = time.monotonic() + 2 * LATE_S
+    end.settimeout(2 * LATE_S)
+    with end, contextlib.suppress(OSError):
+        while end.connect_ex(address) == errno.ECONNREFUSED and time.monotonic() < until:
+            time.sleep(0.01)  # it does not listen yet
+        end.recv(1)
 
 
 def _running_mpi() -> Any:

@@ -6,11 +6,12 @@ import os
 import select
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
-from shmem import launch
+from shmem import failure, launch
 from tests.launcher.program import left_in_shm, run_job
 
 KIND = launch.find().kind
@@ -45,6 +46,22 @@ def test_the_launcher_of_another_mpi_is_told_once() -> None:
     assert line[:4] in ("PE 0", "PE 1", "PE 2")
     assert line[4:].startswith(f": StateError: the mpiexec of {other} started this, but mpi4py loaded {NAMES[KIND]} ")
     assert f"use the mpiexec of {NAMES[KIND]}" in line
+
+
+def test_who_finds_it_told_waits_until_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else it ends the job, with the one that has the name and has printed nothing yet."""
+    monkeypatch.setenv("SHMEMU_STATUS_FILE", f"of no job {os.getpid()}")
+    assert not failure._told_already()
+    name, order = failure._told.pop(), []
+    with name:
+        other = threading.Thread(target=lambda: order.append(failure._told_already()))
+        other.start()
+        name.settimeout(20)
+        comer, _ = name.accept()
+        order.append("said")
+        comer.close()
+        other.join()
+    assert order == ["said", True]
 
 
 def test_the_error_can_be_caught() -> None:

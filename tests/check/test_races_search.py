@@ -31,7 +31,7 @@ from .race_requests import MORE, told
 from .test_races_oracle import apart
 
 FULL = os.environ.get("SHMEMU_TEST_CELLS") == "full"
-SEEDS, STATES, ORDERS = (400, 20_000, 100) if FULL else (12, 2_500, 30)
+SEEDS, STATES, ORDERS = (400, 20_000, 100) if FULL else (8, 2_500, 30)
 
 Seen = set[frozenset[object]]
 

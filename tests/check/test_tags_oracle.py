@@ -201,7 +201,7 @@ def test_whole_lines_are_judged_as_their_values_are() -> None:
 def test_lines_in_pieces_are_judged_as_the_history_is(layout: shmem.Layout, unit: int) -> None:
     kinds: Counter[str] = Counter()
     whole = 0
-    for seed in range(12 if FULL else 3):
+    for seed in range(12 if FULL else 2):
         messages = drawn(random.Random(seed), False)
         program = prepare(sends, 2, varied("udma", unit=unit), (layout, tuple(messages)))
         with live(program):

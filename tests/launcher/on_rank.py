@@ -37,7 +37,7 @@ class OnRank:
     def agree(self, test: str | None) -> None:
         """Compares the id (None: this PE does not know the test it was asked for) with the other PEs'.
 
-        Not where they are known to be equal: MPI's call polls, and 8 PEs that poll leave little of 2 cores to the tests.
+        Not where they are known to be equal: MPI's call polls, and 8 PEs that poll leave little of 2 cores.
         """
         if self.known:
             return
