@@ -2,13 +2,14 @@
 
 One resident job runs per cell. `all` takes every test, `core` those marked `core` (each routine once, with one dtype).
 `SHMEMU_TEST_CELLS` chooses: names and patterns separated by commas (`direct-4,direct-2`, `direct-*`), or
-`full` for every test in every cell. A test that needs more PEs says `@pytest.mark.mpi(min_size=2)`.
+`full` for every test in every cell. A test that needs more PEs says `@pytest.mark.mpi(min_size=2)`, one
+that is dear and learns nothing from more of them `max_size`.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 
@@ -18,6 +19,7 @@ from shmem.delivery.profiles import profile as named
 # What every cell sets, so that a test sees the same limits on every machine.
 COMMON = {"SHMEMU_TIMEOUT_S": "20", "SHMEMU_HEAP_SIZE": "64M", "SHMEMU_POISON": "1"}
 CHOICE = "SHMEMU_TEST_CELLS"
+ANY_SIZE = range(1, 1 << 16)
 
 
 @dataclass(frozen=True)
@@ -42,9 +44,9 @@ class Cell:
             return frozenset({"direct", "tso", "words"})
         return frozenset({profile, "queue pairs", *(["words"] if named(profile).unit >= 8 else [])})
 
-    def takes(self, markers: Iterable[str], min_size: int = 1, needs: Iterable[str] = ()) -> bool:
-        """Whether a test with these markers runs here."""
-        return self.pes >= min_size and (self.tests == "all" or "core" in markers) and self.gives >= set(needs)
+    def takes(self, markers: Iterable[str], sizes: Container[int] = ANY_SIZE, needs: Iterable[str] = ()) -> bool:
+        """Whether a test with these markers, for jobs of these sizes, runs here."""
+        return self.pes in sizes and (self.tests == "all" or "core" in markers) and self.gives >= set(needs)
 
     def environment(self) -> dict[str, str]:
         return {**COMMON, "SHMEMU_FABRIC": self.fabric.partition("-")[0], **self.env}

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from .cells import CHOICE, Cell, chosen, of_size
+from .cells import ANY_SIZE, CHOICE, Cell, chosen, of_size
 from .coverage import Coverage
 from .job import Job, JobFailed
 from .on_rank import OnRank
@@ -28,7 +28,7 @@ DEADLINE_S = 22.0
 STARTS_MAX = 2
 RANK_VARIABLES = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")
 MARKERS = (
-    "mpi(min_size): runs on several PEs, in each cell that has at least min_size of them",
+    "mpi(min_size, max_size): runs on several PEs, in each cell that has at least min_size and at most max_size",
     "core: one test of each routine; the only ones that a `core` cell runs",
     "needs(what, reason): it needs more than any fabric has: `words` of 8 bytes placed whole, the order of `tso`,"
     " `direct` itself, or `queue pairs`",
@@ -76,8 +76,9 @@ class Ranks:
         if mark is None:
             return
         markers = {marker.name for marker in metafunc.definition.iter_markers()}
-        size, needs = mark.kwargs.get("min_size", 1), needs_of(metafunc.definition)
-        taken = [cell for cell in self.cells if cell.takes(markers, size, needs)]
+        most = mark.kwargs.get("max_size", ANY_SIZE.stop - 1)
+        sizes, needs = range(mark.kwargs.get("min_size", 1), most + 1), needs_of(metafunc.definition)
+        taken = [cell for cell in self.cells if cell.takes(markers, sizes, needs)]
         metafunc.fixturenames.append("cell")
         metafunc.parametrize("cell", taken, ids=[cell.name for cell in taken], indirect=True)
 

@@ -16,10 +16,11 @@ from shmem import config, interop
 
 from .data import COMPLEX, DTYPES, FLOATS, INTEGERS, SMALL_FLOATS, Array, dtype_id, payload, same
 
-pytestmark = [pytest.mark.mpi, pytest.mark.deadline(120)]  # torch takes seconds to import, on each PE
+pytestmark = [pytest.mark.mpi, pytest.mark.deadline(120)]
 
 WITHOUT = importlib.util.find_spec("torch") is None and "torch" not in config.read().require
-needs_torch = pytest.mark.skipif(WITHOUT, reason="torch is not installed (the extra shmemu[torch])")
+without_torch = pytest.mark.skipif(WITHOUT, reason="torch is not installed (the extra shmemu[torch])")
+small = pytest.mark.mpi(max_size=2)  # what is shared is shared on one PE; torch takes seconds to import on each
 KNOWN = [np.dtype("?"), *INTEGERS, *FLOATS[:3], *COMPLEX[:2]]
 NEW = [np.dtype(ml_dtypes.bfloat16)] + [
     np.dtype(getattr(ml_dtypes, name))
@@ -69,7 +70,8 @@ def check_views(x):
         assert not back.size or shares(back, view(x))
 
 
-@needs_torch
+@without_torch
+@small
 @pytest.mark.core
 @pytest.mark.parametrize("dtype", [*KNOWN, *NEW], ids=dtype_id)
 def test_tensors_share_memory_both_ways(dtype):
@@ -93,7 +95,8 @@ def test_tensors_share_memory_both_ways(dtype):
     shmem.free(x)
 
 
-@needs_torch
+@without_torch
+@small
 @pytest.mark.parametrize("dtype", [np.dtype(ml_dtypes.bfloat16), np.dtype(ml_dtypes.float8_e5m2)], ids=dtype_id)
 def test_numbers_are_the_same_in_both(dtype):
     """Not only the bits: a bfloat16 2.5 is one there, too, and one stored there is one here."""
@@ -107,7 +110,8 @@ def test_numbers_are_the_same_in_both(dtype):
     shmem.free(x)
 
 
-@needs_torch
+@without_torch
+@small
 def test_dlpack_into_torch_shares_memory():
     x = shmem.zeros(5, np.float32)
     if has_torch():
@@ -119,7 +123,8 @@ def test_dlpack_into_torch_shares_memory():
     shmem.free(x)
 
 
-@needs_torch
+@without_torch
+@small
 @pytest.mark.parametrize("dtype", UNKNOWN, ids=str)
 def test_dtypes_that_torch_lacks_are_refused(dtype):
     if not has_torch():
@@ -128,7 +133,8 @@ def test_dtypes_that_torch_lacks_are_refused(dtype):
         interop.to_torch(np.zeros(3, dtype))
 
 
-@needs_torch
+@without_torch
+@small
 def test_what_can_not_be_shared_is_refused():
     if not has_torch():
         return
