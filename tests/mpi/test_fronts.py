@@ -142,6 +142,7 @@ def variants(stage, name):
             yield [arguments[one] for one in places], named
 
 
+@pytest.mark.mpi(min_size=2, max_size=3)  # every call is made once in each job: that is long, and the same in all
 @pytest.mark.parametrize("name", FRONTS)
 def test_every_argument_does_what_it_does_in_python(name):
     front = getattr(shmem, name)
