@@ -209,3 +209,24 @@ def test_shmem_alone_imports_no_simulation() -> None:
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert "shmem.in_process" in loaded
     assert not {"greenlet", "shmem.check", "shmem.fabric.sim"} & set(loaded)
+
+
+@pytest.mark.parametrize("inits", [0, 1, 2])
+def test_a_program_may_finalise_itself(inits: int) -> None:
+    """With as many calls of init or none, as under mpiexec."""
+
+    def main() -> list[int]:
+        for _ in range(inits):
+            shmem.init()
+        box = shmem.zeros(1, np.int64)
+        shmem.p(box, shmem.my_pe() + 5, (shmem.my_pe() + 1) % shmem.n_pes())
+        shmem.barrier_all()
+        found = box.tolist()
+        shmem.free(box)
+        for _ in range(max(inits, 1)):
+            shmem.finalize()
+        return found  # type: ignore[no-any-return]
+
+    assert shmem.run(main, 3) == [[7], [5], [6]]
+    report = explore(main, 2, "tso", leaks=True)
+    assert (report.ok, report.complete, set(report.outcomes)) == (True, True, {((6,), (5,))})

@@ -209,7 +209,8 @@ class Job:
             result = None  # the end of this PE, and a good one
         if self.clock is not None:
             self.clock.finish[pe] = self.clock.mine
-        runtime.current()
+        if self.tasks[pe].process.ended is None:  # else the program has finalised itself
+            runtime.current()
         while runtime.initialized():
             runtime.finalize()
         self._check_stray()
