@@ -37,7 +37,7 @@ ifneq ($(words $(wildcard shmem/_native/_core*.so shmem/_native/_hot*.so)),2)
 .PHONY: $(CORE)
 endif
 
-.PHONY: demo test test-jobs test-quick test-full mutants soak fuzz lint bench dist clean
+.PHONY: demo test test-jobs test-quick test-full mutants soak fuzz fuzz-suite lint bench dist clean
 
 demo: $(CORE)                   ## the main job: N= PEs, TEXT= a UTF-8 file
 	$(VENV)/bin/shmemu demo -n $(N) $(if $(TEXT),--text "$(TEXT)") $(ARGS)
@@ -64,6 +64,9 @@ soak: $(CORE)                   ## random programs against a model; ARGS="--minu
 
 fuzz: $(CORE)                   ## a program over nic, seed after seed; ARGS="prog.py -n 4 --minutes 10"
 	$(VENV)/bin/shmemu fuzz $(or $(ARGS),examples/sort.py -n $(N) --minutes 1)
+
+fuzz-suite: $(CORE)             ## tests/mpi over nic, seed after seed; ARGS="--minutes 30 --seed 1"
+	$(PY) tests/fuzz_suite.py $(ARGS)
 
 lint: $(CORE)
 	$(PY) -m ruff check .

@@ -174,6 +174,9 @@ VARIABLES: tuple[Variable, ...] = (
     Variable("require", _list_of("browser", "hosts", "torch", "openmpi"), "",
              "tests: what must not be skipped for want of it"),
     Variable("test_cells", _list_of(), "", "tests: which cells of fabric and size to run; all by default"),
+    Variable("test_seed", _SEED, None,
+             "tests: every test in cells of nic, under three profiles with 2 to 4 PEs each, with this seed of the "
+             "delivery; `tests/fuzz_suite.py` sets it"),
     Variable("werror", _FLAG, "0", "build: warnings of the C compiler are errors"),
     Variable("expect_pes", _COUNT, None,
              "size of the job that was launched; another size raises", internal=True),
@@ -204,6 +207,7 @@ class Settings:
     log: str
     require: tuple[str, ...]
     test_cells: tuple[str, ...]
+    test_seed: int | None
     werror: bool
     expect_pes: int | None
     status_file: str | None

@@ -2,8 +2,9 @@
 
 One resident job runs per cell. `all` takes every test, `core` those marked `core` (each routine once, with one dtype).
 `SHMEMU_TEST_CELLS` chooses: names and patterns separated by commas (`direct-4,direct-2`, `direct-*`), or
-`full` for every test in every cell. A test that needs more PEs says `@pytest.mark.mpi(min_size=2)`, one
-that is dear and learns nothing from more of them `max_size`.
+`full` for every test in every cell. `SHMEMU_TEST_SEED=S` replaces the table by that of `seeded`: cells of `nic`, whose
+adapters draw by the seed S, each with every test (tests/fuzz_suite.py goes through seeds). A test that needs more PEs
+says `@pytest.mark.mpi(min_size=2)`, one that is dear and learns nothing from more of them `max_size`.
 """
 
 from __future__ import annotations
@@ -13,12 +14,12 @@ from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 
-from shmem import launch
+from shmem import config, launch
 from shmem.delivery.profiles import profile as named
 
 # What every cell sets, so that a test sees the same limits on every machine.
 COMMON = {"SHMEMU_TIMEOUT_S": "20", "SHMEMU_HEAP_SIZE": "64M", "SHMEMU_POISON": "1"}
-CHOICE = "SHMEMU_TEST_CELLS"
+CHOICE, SEED = "SHMEMU_TEST_CELLS", "SHMEMU_TEST_SEED"
 ANY_SIZE = range(1, 1 << 16)
 
 
@@ -56,9 +57,16 @@ def _row(fabric: str, tests: Mapping[int, str], **env: str) -> tuple[Cell, ...]:
     return tuple(Cell(fabric, pes, which, env) for pes, which in tests.items())
 
 
-def _nic(profile: str, tests: Mapping[int, str]) -> tuple[Cell, ...]:
+def _nic(profile: str, tests: Mapping[int, str], seed: int = 1) -> tuple[Cell, ...]:
     """The cells of a delivery profile. With a seed, every delivery that it leaves open is drawn."""
-    return _row(f"nic-{profile}", tests, SHMEMU_PROFILE=profile, SHMEMU_SEED="1")
+    return _row(f"nic-{profile}", tests, SHMEMU_PROFILE=profile, SHMEMU_SEED=str(seed))
+
+
+def seeded(seed: int) -> tuple[Cell, ...]:
+    """Cells of three profiles with 2, 3 and 4 PEs each, neighbours of unlike profiles and sizes; all tests in each."""
+    profiles, sizes = ("openshmem", "rc_strict", "udma"), (2, 3, 4)
+    turns = [(profile, sizes[(turn + i) % 3]) for turn in range(3) for i, profile in enumerate(profiles)]
+    return tuple(cell for profile, pes in turns for cell in _nic(profile, {pes: "all"}, seed))
 
 
 # By the MPI of this environment: `make test` runs the suite in that of MPICH, then the jobs in that of Open MPI.
@@ -74,8 +82,9 @@ TABLES: dict[str, tuple[Cell, ...]] = {
 
 
 def table() -> tuple[Cell, ...]:
-    """The cells of the MPI that jobs are started with here."""
-    return TABLES[launch.find().kind]
+    """The cells of the MPI that jobs are started with here, or those of SHMEMU_TEST_SEED."""
+    seed = config.read(warn=False).test_seed
+    return TABLES[launch.find().kind] if seed is None else seeded(seed)
 
 
 def chosen(text: str | None = None) -> list[Cell]:

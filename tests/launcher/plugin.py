@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from .cells import ANY_SIZE, CHOICE, Cell, chosen, of_size
+from .cells import ANY_SIZE, CHOICE, SEED, Cell, chosen, of_size
 from .coverage import Coverage
 from .job import Job, JobFailed
 from .on_rank import OnRank
@@ -233,8 +233,9 @@ def deadline_of(item: pytest.Item) -> float:
 def repeat(item: pytest.Item) -> str:
     """The command that runs this one test again."""
     found = cell_of(item)
-    setting = f"{CHOICE}={found.name} " if found and CHOICE in os.environ else ""
-    return f"{setting}python -m pytest {shlex.quote(item.nodeid)}"
+    settings = f"{CHOICE}={found.name} " if found and CHOICE in os.environ else ""
+    settings = f"{SEED}={os.environ[SEED]} {settings}" if found and SEED in os.environ else settings
+    return f"{settings}python -m pytest {shlex.quote(item.nodeid)}"
 
 
 class _Crash:
