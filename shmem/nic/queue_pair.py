@@ -245,11 +245,13 @@ class QueuePair(Local):
         self._kept.clear()
 
     def close(self) -> None:
-        """Ends it. Raises QueueStateError while requests on it are unfinished."""
+        """Ends it. Raises QueueStateError while requests on it are unfinished; on `nic` also while a request of the
+        peer has taken a receive whose completion is still to come: no quiet of the sender tells of that."""
         if self._closed:
             return
         if not self._engine.close_pair(self.name):
-            raise QueueStateError(f"the queue pair to PE {self.pe} has unfinished requests", pe=self._pe.me)
+            text = f"the queue pair to PE {self.pe} has unfinished requests, or a receive that is taken and not told of"
+            raise QueueStateError(text, pe=self._pe.me)
         self._closed = True
         self._kept.clear()
         for cq in (self.send_cq, self.recv_cq):

@@ -152,6 +152,7 @@ class Unreceived:
         everyone(None)
 
     def close(self) -> None:
+        self.cq.wait(2)  # the own request, and the receive, of which the sender's quiet does not tell
         shmem.quiet()
         shmem.barrier_all()
         for pair in self.pairs.values():
