@@ -162,7 +162,7 @@ def test_world_team():
 
 
 TORN = "an atomic_fetch of a word that a put is on its way to may see some of its bytes"
-STORES = [shmem.atomic_set, pytest.param(shmem.p, marks=pytest.mark.needs("tso", TORN))]
+STORES = [shmem.atomic_set, pytest.param(shmem.p, marks=pytest.mark.needs("words", TORN))]
 
 
 @pytest.mark.parametrize("store", STORES)
