@@ -59,7 +59,7 @@ static int busy(const sm_net *net, const sm_place *word) {
     return 0;
 }
 
-/* Whether all that a receive completion covers is placed. */
+/* Whether all that a receive completion covers is placed, and what of it tells its target on this queue is told. */
 static int may_tell(const sm_net *net, const sm_req *r) {
     int which = net->profile.covers;
     if (!sm_net_reached(r, SM_STAGE_PLACED)) return 0;
@@ -68,6 +68,7 @@ static int may_tell(const sm_net *net, const sm_req *r) {
         if (other->w.pe != r->w.pe || other->w.number >= r->w.number || other->w.kind == SM_KIND_READ) continue;
         if (which == SM_COVERS_EARLIER && other->w.queue != r->w.queue) continue;
         if (!sm_net_reached(other, SM_STAGE_PLACED)) return 0;
+        if (other->w.queue == r->w.queue && !other->told) return 0;
     }
     return 1;
 }

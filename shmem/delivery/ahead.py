@@ -103,7 +103,8 @@ def _second(request: Request) -> Sequence[Event]:
 
 def _may_tell(machine: Machine, request: Request) -> bool:
     covered = machine.covered(request, machine.flight.values())
-    return all(each.reached(Stage.PLACED) for each in (request, *covered))
+    placed = all(each.reached(Stage.PLACED) for each in (request, *covered))
+    return placed and all(each.told for each in covered if each.queue == request.queue)
 
 
 def _complete(machine: Machine, request: Request, stage: Stage | None = None) -> bool:

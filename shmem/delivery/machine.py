@@ -238,7 +238,8 @@ class Machine:
         )  # fmt: skip
 
     def covered(self, request: Request, among: Iterable[Request]) -> list[Request]:
-        """What a receive completion covers besides its own request: requests that must be placed before it."""
+        """What a receive completion covers besides its own request: requests that must be placed before it. Those of
+        its queue that tell their target are told of before it, too: such a queue completes its receives in order."""
         which = self.profile.receive_covers
         return [
             each

@@ -50,8 +50,9 @@ class CompletionQueue(Local):
     """A ring of `depth` completions, of any number of queue pairs of this PE.
 
     There must be room for all requests and receives outstanding on its queue pairs: without it the queue overruns, and
-    every later call raises CompletionQueueOverrun. Completions of one queue pair come in the order posted, those of
-    different ones in any order. Raises ArgumentError, StateError on a fabric without queue pairs.
+    every later call raises CompletionQueueOverrun. Completions of the requests of one queue pair come in the order
+    posted, those of its receives as well where the profile has them cover what was sent before (`receive_covers`);
+    those of different ones in any order. Raises ArgumentError, StateError on a fabric without queue pairs.
     """
 
     def __init__(self, depth: int = 256) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 import shmem
 from shmem import nic
 from shmem.check import explore
+from shmem.delivery.profiles import NAMED
 from shmem.errors import CompletionQueueOverrun, QueueFull
 
 from .nic_pair import Ends, of_pe_0
@@ -137,6 +139,32 @@ def test_completions_are_in_order_on_one_queue_pair_only(strategy: str) -> None:
     report = explore(two_queues, 2, "rc_strict", strategy, budget=None if strategy == "exhaustive" else 200)
     first, then, other = (False, 0), (False, 1), (True, 0)
     assert {end[0] for end in report.outcomes} == {(first, then, other), (first, other, then), (other, first, then)}
+
+
+def receives_in_turn() -> Any:
+    ends = Ends(words=4)
+    if ends.me == 1:
+        boxes = [np.zeros(2, np.uint64) for _ in range(2)]
+        for box in boxes:
+            nic.register(box, "")
+            ends.qp.post_recv(box)
+    shmem.barrier_all()
+    if ends.me == 0:
+        for local in (np.array([1, 2], np.uint64), np.array([3], np.uint64)):
+            ends.qp.post(nic.WorkRequest(nic.SEND, local=local, inline=True, signaled=False))
+        return None
+    return tuple((each.wr_id, each.nbytes) for each in ends.cq.wait(2))
+
+
+@pytest.mark.parametrize("profile", ["rc_strict", "rc_relaxed", "tso", "udma", "srd"])
+def test_receives_are_told_in_order_where_one_covers_all_before_it(profile: str) -> None:
+    """On a reliable connection; elsewhere a receive tells of its own data alone."""
+    report = explore(receives_in_turn, 2, profile)
+    first, second = (0, 16), (1, 8)
+    ends = {(None, (first, second))}
+    if NAMED[profile].receive_covers == "own":
+        ends.add((None, (second, first)))
+    assert (report.ok, report.complete, set(report.outcomes)) == (True, True, ends)
 
 
 def polls() -> Any:
