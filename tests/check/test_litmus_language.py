@@ -14,7 +14,7 @@ GOOD = """
 test A1 "a title"   # and one here
 init x = 0, v[4] = 0x10 with placement=16, units=ascending
 local b[2] = 3
-P0: put x@1 = 1; b = 2     # the line goes on
+P0: put x@1 = 1; b[0] = 2  # the line goes on
 
     # between
     put_nbi[c1] v[1:3]@2 <- b ; write x@1 = 1 {unsignaled, qp=2} -> e
@@ -72,6 +72,42 @@ def test_a_file_with_everything() -> None:
         ("r = x + v[1] + 5", "poll_cq 0 n=0", 11, 5, "at least"),
         ("x@1 != 1", "x@64 != 1", 3, 1, "at most 64 PEs"),
         ("v[4] = 0x10", "v[65536] = 0", 3, 1, "65536 symmetric words"),
+        *[
+            ("r = x + v[1] + 5", statement, 11, 5, says)
+            for says, statements in {
+                "v are several words: say which": (
+                    "r = v[0:2]",
+                    "r = 1 + v",
+                    "v[0:2] = 1",
+                    "r = atomic_fetch v@1",
+                    "r = fetch_add v[0:2]@1 1",
+                    "atomic_set v[0:4]@1 = 1",
+                    "atomic_add x@1 += v",
+                    "signal v[0:2]@1 set 1",
+                    "signal x@1 set v",
+                    "put_signal x@1 = 1, v[0:2]@1 set 1",
+                    "put v@1 = 1",
+                    "put x@1 = v",
+                    "get r <- v[0:2]@1",
+                    "get_nbi b[0] <- v[0:2]@1",
+                    "read b[0] <- v@1",
+                    "faa v@1 += 1",
+                    "cas v[1:3]@1 0 1",
+                    "signal_wait v == 1",
+                    "poll v[0:2] == 1",
+                ),
+                "b are several words: say which": ("get_nbi b <- x@1", "r = b"),
+                "r is a register": ("put x@1 <- r", "write x@1 <- r"),
+                "r takes a late result": ("get_nbi r <- x@1", "read r <- x@1", "fetch_add_nbi r <- x@1 1"),
+                "x takes a late result": ("get_nbi x <- x@1",),
+                "goes to a register": ("write x@1 = 1 -> x", "poll_cq 0 -> b"),
+                "the data goes to PE 0": ("put_signal x@0 = 1, x@2 set 1", "write_notify x@0 = 1, x@2 set 1"),
+                "a notification sets": ("write_notify x@0 = 1, x@0 add 1",),
+                "not both": ("write x@0 = 1 {relax strong}", "send 1@0 {signaled, unsignaled}"),
+                "name each of its PEs once": ("barrier(0,2)", "sync(1,1)"),
+            }.items()
+            for statement in statements
+        ],
     ],
 )
 def test_an_error_points_at_its_place(old: str, new: str, line: int, column: int, says: str) -> None:
@@ -83,6 +119,17 @@ def test_an_error_points_at_its_place(old: str, new: str, line: int, column: int
     assert text.startswith(f"some.litmus:{line}:{column}: ")
     assert says in text
     assert text.splitlines()[-1] == "  " + " " * (column - 1) + "^"
+
+
+def test_a_send_needs_memory_at_its_target() -> None:
+    with pytest.raises(LitmusSyntaxError, match="a SEND needs memory"):
+        parse('test A "a"\nP0: send 1@1\nP1: poll_recv\noutcome 0:r == 0\nverdict tso allowed\n')
+
+
+@pytest.mark.parametrize("statement", ["put v[0:2]@1 <- b", "write v[1:3]@1 <- v[0:2]", "put_nbi v[2]@1 <- b[1]"])
+def test_what_puts_several_words_may_name_them(statement: str) -> None:
+    [test] = parse(GOOD.replace("r = x + v[1] + 5", statement))
+    assert test.programs[1][1].remote is not None
 
 
 def test_what_a_profile_cannot_do_is_a_problem_of_that_verdict() -> None:

@@ -14,6 +14,10 @@ from .syntax import Statement, Test, Word
 SETTINGS = ("depth", "placement", "units", "recvs")
 UNITS = ("any", "ascending")
 WAITS = ("wait", "signal_wait", "poll", "poll_line")
+LATE = ("get_nbi", "fetch_add_nbi", "read")  # their result comes when the statement is over
+SEVERAL = ("put", "put_nbi", "put_signal", "put_signal_nbi", "write", "write_imm", "write_notify")  # of several words
+GROUPS = ("barrier", "sync")
+OPPOSED = (("relax", "strong"), ("signaled", "unsignaled"))
 SYMMETRIC_MAX = 1 << 16  # words of all names together: each state of a search holds them
 PES_MAX = 64
 
@@ -47,15 +51,17 @@ def check_final(tree: Tree[Any], symmetric: Mapping[str, tuple[int, int]]) -> No
         word = cast("Word", final.children[0])
         wrong = partial(Wrong, line=final.meta.line, column=final.meta.column)
         _check_word(symmetric, word, wrong)
-        if word.hi - word.lo > 1 or (word.whole and symmetric[word.name][0] > 1):
-            raise wrong(f"{word.name} are several words: say which, as {word.name}[0]")
+        _check_one(symmetric, word, wrong)
 
 
 def check(test: Test) -> None:
     """Raises Wrong for names that do not exist, indices out of bounds, operations that make no sense on them."""
-    for statements in test.programs.values():
+    for pe, statements in test.programs.items():
         for each in statements:
-            _check_statement(test, each, partial(Wrong, line=each.line, column=each.column))
+            wrong = partial(Wrong, line=each.line, column=each.column)
+            _check_statement(test, each, wrong)
+            _check_sizes(test, each, wrong)
+            _check_places(test, pe, each, wrong)
     if test.pes > PES_MAX or sum(count for count, _ in test.symmetric.values()) > SYMMETRIC_MAX:
         raise Wrong(f"at most {PES_MAX} PEs and {SYMMETRIC_MAX} symmetric words", test.line, 1)
 
@@ -78,6 +84,51 @@ def _check_statement(test: Test, each: Statement, wrong: Callable[[str], Excepti
         raise wrong(f"{each.word.name} is no symmetric word")
     if each.verb == "poll_cq" and each.count < 1:
         raise wrong("poll_cq waits for one completion at least")
+
+
+def _check_sizes(test: Test, each: Statement, wrong: Callable[[str], Exception]) -> None:
+    """What moves or holds one word names one; puts and writes may name a slice, but no array as a whole."""
+    known = {**test.private, **test.symmetric}
+    words = [word for value in each.values for word in value.words]
+    if each.source is not None and each.source.value is not None:
+        words += each.source.value.words
+    if each.update is not None:
+        words += each.update.value.words
+    words += [each.word] if each.word is not None else []
+    if each.verb != "send":
+        words += [remote.word for remote in (each.remote, each.signal) if remote is not None]
+    slices = [each.remote.word] if each.remote is not None and each.verb in SEVERAL else []
+    for word in words:
+        if word in slices and not word.whole:
+            continue
+        _check_one(known, word, wrong)
+
+
+def _check_places(test: Test, pe: int, each: Statement, wrong: Callable[[str], Exception]) -> None:
+    """Where results and sources lie, and who takes part."""
+    buffer = each.source.buffer if each.source is not None else None
+    if buffer is not None and buffer.name not in test.private and buffer.name not in test.symmetric:
+        raise wrong(f"{buffer.name} is a register: what is sent lies in memory, declare it with local or init")
+    if each.verb in LATE and each.word is not None and each.word.name not in test.private:
+        raise wrong(f"{each.word.name} takes a late result: declare it with local")
+    if each.into in test.symmetric or each.into in test.private:
+        raise wrong(f"-> {each.into}: the result goes to a register, and {each.into} is memory")
+    if each.remote is not None and each.signal is not None and each.remote.pe != each.signal.pe:
+        raise wrong(f"the data goes to PE {each.remote.pe}, so its signal does")
+    if each.verb == "write_notify" and each.update is not None and each.update.op != "set":
+        raise wrong("a notification sets its word")
+    if each.verb == "send" and not test.symmetric:
+        raise wrong("a SEND needs memory at its target: declare a word with init")
+    for one, other in OPPOSED:
+        if one in each.flags and other in each.flags:
+            raise wrong(f"a request is {one} or {other}, not both")
+    if each.verb in GROUPS and (pe not in each.pes or len(set(each.pes)) < len(each.pes)):
+        raise wrong(f"P{pe} calls {each.verb} of a team: name each of its PEs once, and P{pe}")
+
+
+def _check_one(known: Mapping[str, tuple[int, int]], word: Word, wrong: Callable[[str], Exception]) -> None:
+    if word.hi - word.lo > 1 or (word.whole and known.get(word.name, (1, 0))[0] > 1):
+        raise wrong(f"{word.name} are several words: say which, as {word.name}[0]")
 
 
 def _check_word(known: Mapping[str, tuple[int, int]], word: Word, wrong: Callable[[str], Exception]) -> None:
