@@ -238,8 +238,8 @@ def causes(machine: Machine, event: Event) -> list[Event]:
         found += request.events(Stage.PLACED)
         covered = machine.covered(request, machine.known.values())
         found += [cause for each in covered for cause in reached(machine, each, Stage.PLACED)]
-        same = [each.key for each in covered if each.tells and each.queue == request.queue]
-        found += [Event(key, Act.RECEIVE, 0) for key in same]
+        told = [each.key for each in covered if each.tells and each.queue == request.queue]
+        found += [Event(key, Act.RECEIVE, 0) for key in told]
     elif act in (Act.RETIRE, Act.UNTOLD):
         retired = act is Act.RETIRE
         found += request.events(machine.completes_at(request) if retired else machine.executed_at(request))
