@@ -37,7 +37,9 @@ ifneq ($(words $(wildcard shmem/_native/_core*.so shmem/_native/_hot*.so)),2)
 .PHONY: $(CORE)
 endif
 
-.PHONY: demo test test-jobs test-quick test-full mutants soak fuzz fuzz-suite lint bench dist clean
+.PHONY: core demo test test-jobs test-quick test-full mutants soak fuzz fuzz-suite lint bench dist clean
+
+core: $(CORE)                   ## the environment alone, with the package in it
 
 demo: $(CORE)                   ## the main job: N= PEs, TEXT= a UTF-8 file
 	$(VENV)/bin/shmemu demo -n $(N) $(if $(TEXT),--text "$(TEXT)") $(ARGS)
@@ -95,7 +97,7 @@ clean:
 $(ENV): pyproject.toml setup.py
 	@$(PYTHON) shmem/_native/build.py
 	$(PY) -c "" 2>/dev/null || $(PYTHON) -m venv --clear $(VENV)
-	$(PIP) install -q -e '.[$(MPI),test$(EXTRAS)]'
+	$(PIP) install -q --no-compile -e '.[$(MPI),test$(EXTRAS)]'
 	@touch $(CORE)
 	@pwd > $@
 

@@ -97,10 +97,11 @@ def test_a_file_with_everything() -> None:
                     "poll v[0:2] == 1",
                 ),
                 "b are several words: say which": ("get_nbi b <- x@1", "r = b"),
+                "a read fills as many words": ("read b <- v[0:2]@1", "read b[0:2] <- x@1"),
                 "r is a register": ("put x@1 <- r", "write x@1 <- r"),
                 "r takes a late result": ("get_nbi r <- x@1", "read r <- x@1", "fetch_add_nbi r <- x@1 1"),
                 "x takes a late result": ("get_nbi x <- x@1",),
-                "goes to a register": ("write x@1 = 1 -> x", "poll_cq 0 -> b"),
+                "goes to a register": ("write x@1 = 1 -> x", "poll_cq 0 -> v"),
                 "the data goes to PE 0": ("put_signal x@0 = 1, x@2 set 1", "write_notify x@0 = 1, x@2 set 1"),
                 "a notification sets": ("write_notify x@0 = 1, x@0 add 1",),
                 "not both": ("write x@0 = 1 {relax strong}", "send 1@0 {signaled, unsignaled}"),
@@ -126,7 +127,9 @@ def test_a_send_needs_memory_at_its_target() -> None:
         parse('test A "a"\nP0: send 1@1\nP1: poll_recv\noutcome 0:r == 0\nverdict tso allowed\n')
 
 
-@pytest.mark.parametrize("statement", ["put v[0:2]@1 <- b", "write v[1:3]@1 <- v[0:2]", "put_nbi v[2]@1 <- b[1]"])
+@pytest.mark.parametrize(
+    "statement", ["put v[0:2]@1 <- b", "write v[1:3]@1 <- v[0:2]", "put_nbi v[2]@1 <- b[1]", "read b[0:2] <- v[1:3]@0"]
+)
 def test_what_puts_several_words_may_name_them(statement: str) -> None:
     [test] = parse(GOOD.replace("r = x + v[1] + 5", statement))
     assert test.programs[1][1].remote is not None

@@ -15,7 +15,7 @@ SETTINGS = ("depth", "placement", "units", "recvs")
 UNITS = ("any", "ascending")
 WAITS = ("wait", "signal_wait", "poll", "poll_line")
 LATE = ("get_nbi", "fetch_add_nbi", "read")  # their result comes when the statement is over
-SEVERAL = ("put", "put_nbi", "put_signal", "put_signal_nbi", "write", "write_imm", "write_notify")  # of several words
+SEVERAL = ("put", "put_nbi", "put_signal", "put_signal_nbi", "write", "write_imm", "write_notify", "read")
 GROUPS = ("barrier", "sync")
 OPPOSED = (("relax", "strong"), ("signaled", "unsignaled"))
 SYMMETRIC_MAX = 1 << 16  # words of all names together: each state of a search holds them
@@ -87,7 +87,7 @@ def _check_statement(test: Test, each: Statement, wrong: Callable[[str], Excepti
 
 
 def _check_sizes(test: Test, each: Statement, wrong: Callable[[str], Exception]) -> None:
-    """What moves or holds one word names one; puts and writes may name a slice, but no array as a whole."""
+    """What moves or holds one word names one; puts, writes and reads may name a slice, but no array as a whole."""
     known = {**test.private, **test.symmetric}
     words = [word for value in each.values for word in value.words]
     if each.source is not None and each.source.value is not None:
@@ -98,6 +98,10 @@ def _check_sizes(test: Test, each: Statement, wrong: Callable[[str], Exception])
     if each.verb != "send":
         words += [remote.word for remote in (each.remote, each.signal) if remote is not None]
     slices = [each.remote.word] if each.remote is not None and each.verb in SEVERAL else []
+    if each.verb == "read" and each.word is not None and each.remote is not None:
+        slices.append(each.word)
+        if each.word.hi - each.word.lo != each.remote.word.hi - each.remote.word.lo:
+            raise wrong("a read fills as many words as it reads")
     for word in words:
         if word in slices and not word.whole:
             continue
@@ -111,8 +115,8 @@ def _check_places(test: Test, pe: int, each: Statement, wrong: Callable[[str], E
         raise wrong(f"{buffer.name} is a register: what is sent lies in memory, declare it with local or init")
     if each.verb in LATE and each.word is not None and each.word.name not in test.private:
         raise wrong(f"{each.word.name} takes a late result: declare it with local")
-    if each.into in test.symmetric or each.into in test.private:
-        raise wrong(f"-> {each.into}: the result goes to a register, and {each.into} is memory")
+    if each.into in test.symmetric:
+        raise wrong(f"-> {each.into}: the result goes to a register, and {each.into} is symmetric memory")
     if each.remote is not None and each.signal is not None and each.remote.pe != each.signal.pe:
         raise wrong(f"the data goes to PE {each.remote.pe}, so its signal does")
     if each.verb == "write_notify" and each.update is not None and each.update.op != "set":
