@@ -20,7 +20,6 @@ import sys
 import tempfile
 import time
 from dataclasses import asdict, dataclass
-from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pytest
@@ -28,7 +27,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # a program of its own: `tests` is no installed package
 
-from tests.launcher.cells import CHOICE, SEED, Cell, seeded  # noqa: E402
+from tests.launcher.cells import CHOICE, SEED, Cell, matching, seeded  # noqa: E402
 
 
 @dataclass
@@ -83,8 +82,7 @@ def arguments(argv: list[str] | None = None) -> argparse.Namespace:
 
 def chosen(patterns: str) -> list[Cell]:
     """The cells of these names and patterns, in their order."""
-    words = [word.strip() for word in patterns.split(",")]
-    return [cell for cell in seeded(0) if any(fnmatchcase(cell.name, word) for word in words)]
+    return matching(seeded(0), [word.strip() for word in patterns.split(",")])
 
 
 def play(paths: list[str], seconds: float, report: Path) -> int:

@@ -10,7 +10,7 @@ says `@pytest.mark.mpi(min_size=2)`, one that is dear and learns nothing from mo
 from __future__ import annotations
 
 import os
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Collection, Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 
@@ -96,10 +96,15 @@ def chosen(text: str | None = None) -> list[Cell]:
     if patterns == ["full"]:
         return [replace(cell, tests="all") for cell in table()]
     for pattern in patterns:
-        if not any(fnmatchcase(cell.name, pattern) for cell in table()):
+        if not matching(table(), [pattern]):
             known = ", ".join(cell.name for cell in table())
             raise ValueError(f"{CHOICE}={text}: no cell is called {pattern!r}; there are {known}, or full")
-    return [cell for cell in table() if any(fnmatchcase(cell.name, pattern) for pattern in patterns)]
+    return matching(table(), patterns)
+
+
+def matching(cells: Iterable[Cell], patterns: Collection[str]) -> list[Cell]:
+    """The cells of these names and patterns, in their order."""
+    return [cell for cell in cells if any(fnmatchcase(cell.name, pattern) for pattern in patterns)]
 
 
 def of_size(pes: int) -> Cell:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ....delivery.facts import completed
 from ....delivery.requests import Event, Kind, Place, Request, Stage, Update
-from ..model import WORD, Impossible, Step
+from ..model import WORD, Step
 from ..syntax import Remote, Sum, Word
 from .values import Values, nothing
 
@@ -50,8 +50,7 @@ class Transfers(Values):
         assert self.statement.source.buffer is not None
         word = self.statement.source.buffer
         place = self.layout.place(self.pe, word, 1)
-        if place is None:
-            raise Impossible(f"{word.name} is a register: declare it with local to send it")
+        assert place is not None
         return Place(place.space, place.lo, place.lo + (remote.word.hi - remote.word.lo) * WORD)
 
     def _payload(self, run: Run, remote: Remote, late: bool) -> dict[str, Any]:
@@ -179,8 +178,7 @@ class Transfers(Values):
     def _own_word(self) -> Place:
         assert self.statement.word is not None
         place = self.layout.place(self.pe, self.statement.word, 1)
-        if place is None or place.space == self.pe:
-            raise Impossible(f"{self.statement.word.name} takes a late result: declare it with local")
+        assert place is not None
         return place
 
     def _fetch_add_nbi(self) -> Iterator[Step]:
