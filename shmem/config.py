@@ -8,14 +8,12 @@ An empty variable counts as unset. This module knows no MPI and no NumPy: the la
 
 from __future__ import annotations
 
-import difflib
 import math
 import os
 import re
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 from .errors import ArgumentError
@@ -36,7 +34,8 @@ def parse_size(text: str) -> int:
         raise ArgumentError(f"{text!r} is not a size: write bytes, or a number with k M G T like '512M'")
     number, suffix = found.groups()
     scale = 1 << _UNITS[suffix.lower()] if suffix else 1
-    return math.ceil(Fraction(number.rstrip(".")) * scale)
+    whole, _, part = number.partition(".")
+    return -(-int(whole + part) * scale // 10 ** len(part))
 
 
 def format_size(nbytes: int) -> str:
@@ -262,6 +261,8 @@ def _warn_of_unknown(environ: Mapping[str, str]) -> None:
         rest = name.removeprefix(_PREFIX)
         if rest != name and rest not in known and name not in _warned:
             _warned.add(name)
+            import difflib
+
             close = difflib.get_close_matches(rest, known, n=1)
             hint = f"; did you mean {_PREFIX}{close[0]}?" if close else ""
             sys.stderr.write(f"shmemu: warning: unknown environment variable {name} has no effect{hint}\n")

@@ -185,14 +185,22 @@ class Layout:
     def cells(self) -> tuple[Cells, ...]:
         """The line as runs of equal cells, ascending. Raises ArgumentError if it is too irregular for the C core."""
         runs: list[Cells] = []
-        for at in range(0, self.line, CELL):
+        at = 0
+        while at < self.line:
             cell = self._cell(at, runs[-1].start + runs[-1].n * runs[-1].width if runs else 0)
+            n = self._alike(at)
+            at += n * CELL
             if runs and runs[-1].continued_by(cell):
-                last = runs.pop()
-                cell = Cells(last.at, last.n + 1, last.start, last.width, last.shift, last.unit, last.mask)
-            runs.append(cell)
+                cell, n = runs[-1], runs.pop().n + n
+            runs.append(replace(cell, n=n))
         _need(len(runs) <= RUNS_MAX, f"{len(runs)} runs of equal cells, more than {RUNS_MAX}")
         return tuple(runs)
+
+    def _alike(self, at: int) -> int:
+        """How many cells from byte `at` on are alike: within one piece or none, without a flag."""
+        edges = [edge for low, nbytes in self.pieces for edge in (low, low + nbytes) if edge > at]
+        end = min([self.line, *edges, *(flag for flag in self.flags if flag >= at)])
+        return max(1, (end - at) // CELL)
 
     def _cell(self, at: int, start: int) -> Cells:
         """The cell at byte `at`, whose payload begins at byte `start` of the line's."""

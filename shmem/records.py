@@ -29,7 +29,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import IntEnum
 from functools import lru_cache
-from hashlib import blake2b
 
 import numpy as np
 import numpy.typing as npt
@@ -210,7 +209,11 @@ FINALIZE = "finalize()"  # as a collective call
 REFUSED = 2  # stands for a call that was refused, and differs from all others, also where these are not compared
 
 
+_PRIME = (1 << 63) - 25  # the largest below 2**63
+
+
 @lru_cache(maxsize=4096)
 def fingerprint(call: str) -> int:
-    """The 64-bit number that stands for a collective call in a barrier; always odd."""
-    return int.from_bytes(blake2b(call.encode(), digest_size=8).digest(), "little") | 1
+    """The 64-bit number that stands for a collective call in a barrier; always odd. Calls that differ within seven
+    bytes never share one. (No digest of hashlib: that loads OpenSSL into every PE.)"""
+    return int.from_bytes(call.encode(), "little") % _PRIME << 1 | 1
