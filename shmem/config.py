@@ -8,7 +8,6 @@ An empty variable counts as unset. This module knows no MPI and no NumPy: the la
 
 from __future__ import annotations
 
-import math
 import os
 import re
 import sys
