@@ -34,7 +34,8 @@ def parse_size(text: str) -> int:
     number, suffix = found.groups()
     scale = 1 << _UNITS[suffix.lower()] if suffix else 1
     whole, _, part = number.partition(".")
-    return -(-int(whole + part) * scale // 10 ** len(part))
+    parts: int = 10 ** len(part)
+    return -(-int(whole + part) * scale // parts)
 
 
 def format_size(nbytes: int) -> str:
