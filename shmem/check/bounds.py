@@ -32,6 +32,10 @@ class Bounds:
         """Whether one of them is reached; a clock is looked at now and then."""
         if found.states > self.states or (self.executions is not None and found.executions >= self.executions):
             return True
+        return self.late()
+
+    def late(self) -> bool:
+        """Whether the time is up."""
         return self.seconds is not None and time.monotonic() - self.start > self.seconds
 
 

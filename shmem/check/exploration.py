@@ -53,13 +53,16 @@ def explore(
     when it is run again; what the program raises is a failure in the report. What it
     prints is not shown: `replay` shows it.
     """
-    made = prepare(program, n_pes, profile, args, max_polls, leaks=leaks, races=races)
+    _count("moves_max", moves_max)
+    made = prepare(
+        program, n_pes, profile, args, max_polls, leaks=leaks, races=races, max_calls=min(moves_max, CALLS_MAX)
+    )
     if strategy not in list(STRATEGIES):
         raise ArgumentError(f"there is no strategy {strategy!r}: there are {', '.join(STRATEGIES)}")
     seconds, executions = parse_budget(budget)
     if seconds is None and executions is None and strategy in ("random", "pct"):
         executions = 1000
-    bounds = Bounds(seconds, executions, _count("states_max", states_max), _count("moves_max", moves_max))
+    bounds = Bounds(seconds, executions, _count("states_max", states_max), moves_max)
     if trace is not None:
         timeline.prepare(trace)
     report = _Exploration(made, bounds, strategy, seed, keep_going, shrink, twice, named(program)).run()
@@ -80,6 +83,7 @@ def _trace(program: Program, report: Report, choices: Sequence[int], path: str |
 def prepare(
     program: Callable[..., Any], n_pes: int, profile: str | Profile | None, args: Sequence[Any], max_polls: int = 3, *,
     clock: str | Model | None = None, ties: int | None = None, leaks: bool = False, races: str | bool = False,
+    max_calls: int = 0,
 ) -> Program:  # fmt: skip
     """A program as `sim` runs it. Raises ArgumentError."""
     if not callable(program):
@@ -98,7 +102,7 @@ def prepare(
     identity = tokens.digest(_source(program), n_pes, _spelled(chosen), args, max_polls)
     timed = None if clock is None else model(clock)
     body = lambda pe: call(around.function(pe), pe)  # noqa: E731
-    return Program(body, n_pes, chosen, settings, max_polls, identity, around, timed, ties, leaks, mode)
+    return Program(body, n_pes, chosen, settings, max_polls, identity, around, timed, ties, leaks, mode, max_calls)
 
 
 def _count(name: str, value: object) -> int:
@@ -144,6 +148,7 @@ def _spelled(profile: Profile) -> list[tuple[str, object]]:
 
 
 _OFF = ("stripes", "stripe_bytes")
+CALLS_MAX = 500  # of a PE in one go
 LINES = "lines ask more than OpenSHMEM promises: they were judged by what the profile {} places at once"
 
 
@@ -165,6 +170,8 @@ class _Exploration:
         self.keep_going, self.shrink, self.twice = keep_going, shrink, twice
         self.report = Report(name, program.n, program.profile.name, strategy, seed, program.races)
         self.unspun: set[str] = set()
+        self.endless: set[str] = set()
+        self.held = 0  # executions in which a PE was, for it called and called
         self.kinds: set[tuple[object, ...]] = set()
         self.races = Races()
         self.asks_more = False
@@ -178,13 +185,16 @@ class _Exploration:
     def _run(self) -> Report:
         report, start = self.report, time.monotonic()
         found = STRATEGIES[self.strategy](lambda: Job(self.program), self.bounds, self.seed, self._ended)
-        report.executions, report.states, report.cut = found.executions, found.states, found.cut
-        report.complete, report.chance = found.complete and not self.unspun, found.chance
+        report.executions, report.states, report.cut = found.executions, found.states, found.cut + self.held
+        report.complete, report.chance = found.complete and not (self.unspun or self.endless), found.chance
         report.delays = found.delays
         if found.cut:
             report.notes.append(f"{found.cut} executions were cut off after {self.bounds.moves} moves")
         for line in sorted(self.unspun):
             report.notes.append(f"{line}: a loop looks without shmem.spin(), and was not followed for ever")
+        for line in sorted(self.endless):
+            calls = self.program.max_calls
+            report.notes.append(f"{line}: {calls} calls that nobody else could see, and was not followed for ever")
         if self.asks_more:
             report.notes.append(LINES.format(report.profile))
         for race, failure in self.found:
@@ -198,6 +208,8 @@ class _Exploration:
         """Counts an execution, and looks closer at a failure; whether to stop."""
         assert isinstance(system, Job)
         self.unspun |= system.unspun
+        self.endless |= system.endless
+        self.held += bool(system.endless) and not system.moves()  # else it was cut off besides
         enough = self._judge(system, moves)
         end = system.end()
         if not end.kind:

@@ -19,7 +19,7 @@ class Chance:
     @property
     def least(self) -> float:
         """The least probability that one execution has such a failure."""
-        return 1.0 / (self.parties * float(self.choices) ** (self.depth - 1))
+        return 1.0 / (self.parties * float(max(self.choices, 1)) ** (self.depth - 1))
 
     @property
     def missed(self) -> float:

@@ -6,15 +6,17 @@ word. One that waits for nobody keeps its next events in `Machine.ahead`, until 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from .admission import admission, ended
 from .moves import joined, run_of
-from .requests import PLACED, SOURCE, Act, Event, Request, Stage
+from .requests import PLACED, SOURCE, Act, Event, Key, Request, Stage
 
 if TYPE_CHECKING:
     from .machine import Machine
+
+_STAGES = tuple(Stage)
 
 
 def next_events(machine: Machine, request: Request) -> Sequence[Event]:
@@ -31,16 +33,24 @@ def _alone(machine: Machine, request: Request) -> bool:
     """Whether what a request may do next is no affair of others, from here on."""
     if request.ring or request.split or request.sets or not (request.accepted and request.told):
         return False
-    return not request.gates or _open(machine, request, *Stage)
+    return not request.gates or _open(machine, request, *_STAGES)
 
 
 def _open(machine: Machine, request: Request, *stages: Stage) -> bool:
-    """Whether nothing keeps a request from some stages."""
-    for key, reached, mine in request.gates:
-        other = machine.flight.get(key)
-        if mine in stages and other is not None and not other.reached(reached):
-            return False
-    return True
+    """Whether nothing keeps a request from some stages. A gate that is open stays so: in a long queue, where a request
+    has one for each before it, those at the front are not looked at again."""
+    if request.held.isdisjoint(stages):
+        return True
+    gates, flight, first = request.gates, machine.flight, request.opened
+    while first < len(gates) and not _shut(flight, *gates[first]):
+        first += 1
+    request.opened = first
+    return not any(gates[at][2] in stages and _shut(flight, *gates[at]) for at in range(first, len(gates)))
+
+
+def _shut(flight: Mapping[Key, Request], key: Key, reached: Stage, mine: Stage) -> bool:
+    other = flight.get(key)
+    return other is not None and not other.reached(reached)
 
 
 def _parts(machine: Machine, request: Request) -> Iterator[Sequence[Event]]:

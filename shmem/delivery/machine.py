@@ -155,6 +155,7 @@ class Machine:
                 if not other.reached(stage)
             ]
         )
+        request.held = frozenset(mine for _, _, mine in request.gates)
         if request.ring:
             request.retired = False
             request.told = not request.tells

@@ -137,6 +137,8 @@ class Request:
     split: bool = False  # an atomic against other atomics only: a plain store may come between its read and its write
     full: int = 0  # the bits of all units
     gates: tuple[tuple[Key, Stage, Stage], ...] = ()  # (other, its stage, my stage that must wait for it)
+    held: frozenset[Stage] = frozenset()  # my stages in them
+    opened: int = 0  # so many of them, the first ones, are known to be open
     data: bytes = b""
     read: bool = True  # the source was
     rung: bool = True

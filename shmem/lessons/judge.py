@@ -88,7 +88,7 @@ def _failed(lesson: Lesson, report: Report, evidence: Evidence) -> Verdict:
         whose = "" if failure.pe is None else f" of PE {failure.pe}"
         said += [f"{failure.kind}{whose}: {failure.text}", failure.story]
     else:
-        said.append(f"it goes on for ever: it was cut off after {MOVES_MAX} steps")
+        said.append(f"it goes on for ever: {'; '.join(report.notes)}")
     said.append(f"hint: {hint.text if hint else OWN if own else NO_HINT}")
     return Verdict(False, report.complete, "\n".join(said), hint.name if hint else "")
 

@@ -24,10 +24,14 @@ def one(
     start: Callable[[], System], bounds: Bounds, found: Found, ended: Ended, choose: Choose,
     order: Callable[[], Possible] = Usual,
 ) -> bool:  # fmt: skip
-    """Runs one execution, whose moves stand in an order; whether the search is to end."""
+    """Runs one execution, whose moves stand in an order; whether the search is to end. One that the time is too short
+    for does not count."""
     system = start()
-    made, _, cut = run(system, choose, bounds.moves, order=order())
+    made, _, cut = run(system, choose, bounds.moves, stop=bounds.late, order=order())
     found.states += len(made)
+    if bounds.late() and system.moves():
+        system.close()
+        return True
     found.cut += cut
     found.end(system.outcome())
     stop = ended(system, made)

@@ -182,7 +182,7 @@ class SimFabric:
 
     def store(self, place: Place, data: bytes, what: str, call: Call | None = None) -> None:
         """A plain store to symmetric memory; call: whose result that is."""
-        self.job.check_caller()
+        self.job.called()
         call, machine, me = call or self.calls.store(what), self.machine, self.me
         if self.profile.stores != "coherent":
             self.take_turn(STORES, what)
@@ -245,7 +245,7 @@ class SimFabric:
         self, q: int, ops: Records, start: int = 0, timeout_s: float = 0.0, reached: Counter | None = None
     ) -> tuple[Status, int]:
         """Interprets the records one by one."""
-        self.job.check_caller()
+        self.job.called()
         observed = self.job.observed
         if q == self.inner and observed is not None and observed.enters():
             try:
@@ -291,7 +291,7 @@ class SimFabric:
 
     def fence(self, q: int) -> None:
         """An order between requests: nobody can see it by itself."""
-        self.job.check_caller()
+        self.job.called()
         self.take_turn(q, "fence")
         if self.job.observed is not None:
             self.job.observed.fence(q)
@@ -309,7 +309,7 @@ class SimFabric:
 
     def complete(self, q: int, level: Level, pes: Sequence[int] | None = None) -> None:
         """Waits for the deliveries that the level tells of."""
-        self.job.check_caller()
+        self.job.called()
         stage = (Stage.SOURCE, Stage.ANSWERED, Stage.ANSWERED)[level]
         if self.job.observed is not None:
             self.heap.follow()

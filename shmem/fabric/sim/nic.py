@@ -115,6 +115,7 @@ class SimEngine(SimReceives):
 
     def positions(self, pair: Hashable) -> tuple[int, int]:
         """Where the ring is."""
+        self._fabric.job.called()
         return self._state(pair).pi, self._state(pair).ci
 
     # ---- post ----
@@ -122,6 +123,7 @@ class SimEngine(SimReceives):
     def post(self, pair: Hashable, wqe: Wqe) -> int:
         """A request for the machine."""
         fabric, own = self._fabric, self._own[pair]
+        fabric.job.called()
         fabric.heap.follow()
         fabric.take_turn(pair, "post")
         key = self._machine.name(self._me)
@@ -172,6 +174,7 @@ class SimEngine(SimReceives):
 
     def ring(self, pair: Hashable) -> None:
         """A doorbell."""
+        self._fabric.job.called()
         self._fabric.take_turn(pair, "doorbell")
         self._fabric.in_time()
         if self.told is not None:

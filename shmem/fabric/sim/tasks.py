@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from ...delivery.model import Model
     from .observed import Observed
 
+REFUSALS = 100
 TaskKey = int | tuple[int, int]  # a PE, or one of its workers
 
 
@@ -115,6 +116,7 @@ class Program:
     ties: int | None = None  # draws what of equal times comes first
     leaks: bool = False  # symmetric memory that is not freed at the end is a failure
     races: str = ""  # how they are judged, "" for not at all
+    max_calls: int = 0  # calls of a task without a step in between, before it is held for good; 0: no bound
 
 
 @dataclass
@@ -178,6 +180,7 @@ class Job:
         self.failed: list[Task] = []  # those that raised, in that order; the others go on
         self.running: Task | None = None
         self.unspun: set[str] = set()  # lines that poll without `spin`: they were not followed for ever
+        self.endless: set[str] = set()  # lines that call and call without a step: they were held
         self.leaks: list[str] = []
         self.last: TaskKey | None = None  # who went on last
         self._given: list[object] = []
@@ -190,6 +193,8 @@ class Job:
             self.machine.watched = True
         self._hub = getcurrent()
         self._over = False
+        self._calls = 0  # since the running task went on
+        self._refused = 0  # calls of a task that was told to end
         self._stray: StateError | None = None
         if program.around is not None:
             program.around.begin()
@@ -266,6 +271,7 @@ class Job:
 
     def _resume(self, task: Task, value: Any = None, error: BaseException | None = None) -> None:
         thread = task.thread
+        self._calls = 0
         step = self._within(task, thread.switch, value) if error is None else self._within(task, thread.throw, error)
         task.step = None if task.thread.dead else step
         if self.clock is not None:
@@ -277,11 +283,14 @@ class Job:
 
     def do(self, step: Step) -> Any:
         """Called by a task: rests until the step was made; returns what it gave."""
-        self.check_caller()
-        if self._over:
-            raise GreenletExit
+        self._check_caller()
         hub = getcurrent().parent
         assert hub is not None
+        if self._over:
+            self._refused += 1
+            if self._refused % REFUSALS == 0:  # it catches whatever it is told, and tries again: it stays where it is
+                hub.switch(None)
+            raise GreenletExit
         self._check_stray()
         return hub.switch(step)
 
@@ -291,7 +300,15 @@ class Job:
             error, self._stray = self._stray, None
             raise error
 
-    def check_caller(self) -> None:
+    def called(self) -> None:
+        """Every call begins here. A task that calls and calls without a step in between would never end: it is held."""
+        self._check_caller()
+        self._calls += 1
+        if 0 < self.program.max_calls <= self._calls:
+            self.endless.add(caller())
+            self.do(Step("goes on for ever", lambda: None, ready=lambda: False))
+
+    def _check_caller(self) -> None:
         """Raises StateError for anybody but the running task. What a thread of the program can't be allowed to do is
         raised once more at the next step of a PE, for the thread's own error need not be noticed."""
         running = self.running
@@ -431,7 +448,7 @@ class Job:
             first = self.failed[0]
             return End(("failed", *told), _failure(first)[0], first.key, first.text, first.error)
         if stuck := self.waiting():
-            kind = "cut" if self.moves() else "deadlock"
+            kind = "cut" if self.endless or self.moves() else "deadlock"
             waits = tuple(f"{name_of(task.key)} {waiting(task)}" for task, _ in stuck)
             return End((kind, *waits), kind, None, "; ".join(waits))
         if self.program.leaks and self.leaks:
