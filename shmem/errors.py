@@ -370,10 +370,15 @@ class AcceptError(CheckError):
 
 
 class StateLimit(CheckError):
-    """An exploration reached the number of states or steps it was allowed before it was complete.
+    """An exploration that had to be complete met a bound (states, steps, time, calls) before it was. `report` is what it
+    had found by then: no failure.
 
-    explore(main, n_pes=4, max_states=1000)      # StateLimit
+    explore(main, n_pes=4, max_states=1000, complete=True)      # StateLimit: .report.states == 1001
     """
+
+    def __init__(self, message: str, *, report: Any, pe: int | None = None) -> None:
+        super().__init__(message, pe=pe)
+        self.report = report
 
 
 def all_errors() -> list[type[ShmemError]]:

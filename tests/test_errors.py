@@ -52,10 +52,11 @@ TREE = {
     "ReplayMismatch": ("CheckError", ()),
     "LitmusSyntaxError": ("CheckError", ("line", "column")),
     "AcceptError": ("CheckError", ("kind",)),
-    "StateLimit": ("CheckError", ()),
+    "StateLimit": ("CheckError", ("report",)),
 }
 VALUES = {
     "kind": "torn",
+    "report": None,
     "calls": {0: "zeros(1)", 1: "zeros(2)"},
     "asked": 4096,
     "free": 1024,

@@ -57,7 +57,7 @@ def check(
         str | None,
         typer.Option(metavar="HOW", help="Two accesses that nothing orders are a failure: lenient or strict."),
     ] = None,
-    states_max: Annotated[int, typer.Option(help="States to look at, in all.")] = STATES_MAX,
+    max_states: Annotated[int, typer.Option(help="States to look at, in all.")] = STATES_MAX,
     trace: Annotated[
         Path | None,
         typer.Option(metavar="OUT.json", help="Write the timeline of the failure, or of the usual order."),
@@ -74,7 +74,7 @@ def check(
         with instrumented():
             report = explore(
                 load(_given(program)), 2 if pes is None else pes, profile, strategy,
-                budget=budget, seed=seed, keep_going=keep_going, states_max=states_max, twice=twice, trace=trace,
+                budget=budget, seed=seed, keep_going=keep_going, max_states=max_states, twice=twice, trace=trace,
                 leaks=leaks, races=races or False,
             )  # fmt: skip
         report.program = "::".join(parted(_given(program)))

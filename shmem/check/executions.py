@@ -82,14 +82,14 @@ Choose = Callable[[Sequence[Move]], int]  # the place of the next move among tho
 
 
 def run(
-    system: System, choose: Choose, moves_max: int = MOVES_MAX, *, watch: Watch = no_watch,
+    system: System, choose: Choose, max_moves: int = MOVES_MAX, *, watch: Watch = no_watch,
     stop: Callable[[], object] = lambda: False, order: Possible | None = None,
 ) -> tuple[list[Move], list[int], bool]:  # fmt: skip
     """Makes moves up to an end. stop: whether to end before. order: in which choices count, by default the usual one.
     Returns the moves, their places among those possible, and whether it was cut off for its length."""
     usual, made, choices = order or Usual(), list[Move](), list[int]()
     while not stop() and (moves := usual.moves(system)):
-        if len(made) >= moves_max:
+        if len(made) >= max_moves:
             return made, choices, True
         choices.append(choose(moves))
         move = moves[choices[-1]]

@@ -14,7 +14,7 @@ from ..delivery.facts import Move
 from ..delivery.model import Model, model
 from ..delivery.profiles import Profile
 from ..delivery.profiles import profile as profile_named
-from ..errors import ArgumentError
+from ..errors import ArgumentError, StateLimit
 from ..fabric.sim import Job, Program
 from . import story, timeline, tokens
 from .bounds import MOVES_MAX, STATES_MAX, Bounds, parse_budget
@@ -32,9 +32,9 @@ from .system import System
 def explore(
     program: Callable[..., Any], n_pes: int = 2, profile: str | Profile | None = None, strategy: str = "exhaustive", *,
     args: Sequence[Any] = (), budget: float | str | None = None, seed: int = 0, keep_going: bool = False,
-    states_max: int = STATES_MAX, moves_max: int = MOVES_MAX, max_polls: int = 3, shrink: bool = True,
+    max_states: int = STATES_MAX, max_moves: int = MOVES_MAX, max_polls: int = 3, shrink: bool = True,
     twice: bool = False, trace: str | os.PathLike[str] | None = None, leaks: bool = False,
-    races: str | bool = False,
+    races: str | bool = False, complete: bool = False,
 ) -> Report:  # fmt: skip
     """Runs a program with n PEs on `sim`, again and again, and tells what can happen.
 
@@ -42,32 +42,35 @@ def explore(
     compared, is the PE's outcome. profile: a delivery profile, by name or as one, default `openshmem`. strategy:
     "exhaustive" (every order that can be told apart), "eager" (every order, slow), "random", "pct", "delay". budget:
     seconds ("60s", 60.0) or executions (1000); without one, sampling takes 1000 executions. keep_going: look for more
-    than the first failure. states_max, moves_max: bounds of the search and of one execution. max_polls: how often a
+    than the first failure. max_states, max_moves: bounds of the search and of one execution. max_polls: how often a
     loop may look without `shmem.spin()` and see the same, before it is taken to wait for a change. shrink: make
     failures short. twice: make every execution a second time and compare (the first one and failures always are).
     leaks: symmetric memory that was not freed at the end is a failure of kind "leak". races: "lenient" or "strict": two
     accesses that nothing orders are a failure of kind "race"; such a failure does not end the search, but without
     `keep_going` it ends 200 executions later.
     trace: a file for the timeline of the first failure, else of the usual order, as Trace Event JSON.
-    Returns when the search is over. Raises ArgumentError, and NondeterministicProgram for one that does something else
-    when it is run again; what the program raises is a failure in the report. What it
-    prints is not shown: `replay` shows it.
+    complete: nothing but all of it will do.
+    Returns when the search is over. Raises ArgumentError, NondeterministicProgram for a program that does something
+    else when it is run again, and with `complete` StateLimit where no failure was found and a bound was met; what the
+    program raises is a failure in the report. What it prints is not shown: `replay` shows it.
     """
-    _count("moves_max", moves_max)
+    _count("max_moves", max_moves)
     made = prepare(
-        program, n_pes, profile, args, max_polls, leaks=leaks, races=races, max_calls=min(moves_max, CALLS_MAX)
+        program, n_pes, profile, args, max_polls, leaks=leaks, races=races, max_calls=min(max_moves, CALLS_MAX)
     )
     if strategy not in list(STRATEGIES):
         raise ArgumentError(f"there is no strategy {strategy!r}: there are {', '.join(STRATEGIES)}")
     seconds, executions = parse_budget(budget)
     if seconds is None and executions is None and strategy in ("random", "pct"):
         executions = 1000
-    bounds = Bounds(seconds, executions, _count("states_max", states_max), moves_max)
+    bounds = Bounds(seconds, executions, _count("max_states", max_states), max_moves)
     if trace is not None:
         timeline.prepare(trace)
     report = _Exploration(made, bounds, strategy, seed, keep_going, shrink, twice, named(program)).run()
     if trace is not None:
         _trace(made, report, report.failures[0].choices if report.failures else [], trace)
+    if complete and report.ok and not report.complete:
+        raise StateLimit(f"the search was not complete\n{report}", report=report)
     return report
 
 

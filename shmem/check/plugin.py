@@ -75,7 +75,7 @@ def pytest_runtest_makereport(
 
 def _options(marker: pytest.Mark) -> dict[str, Any]:
     """The arguments of a marker. Raises ArgumentError for those that there are not."""
-    known = {"pes", "complete", *inspect.signature(explore).parameters} - {"program", "n_pes", "args"}
+    known = {"pes", *inspect.signature(explore).parameters} - {"program", "n_pes", "args"}
     if marker.args:
         raise ArgumentError(f"{_MARKER} takes its arguments by name: pes=2, profile='udma'")
     if unknown := sorted(set(marker.kwargs) - known):

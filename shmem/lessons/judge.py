@@ -63,7 +63,7 @@ def _explored(lesson: Lesson, file: str, text: str) -> Verdict:
     lines, notes, complete = [], list[str](), True
     with loaded(os.path.basename(file), text) as (main, place):
         for profile in lesson.tried:
-            report = explore(main, 2, profile, moves_max=MOVES_MAX, budget=SECONDS_MAX)
+            report = explore(main, 2, profile, max_moves=MOVES_MAX, budget=SECONDS_MAX)
             if report.failures or report.cut:
                 evidence = gathered(prepare(main, 2, profile, ()), report, place)
                 return _failed(lesson, report, evidence)

@@ -200,8 +200,8 @@ def test_what_the_program_prints_is_not_shown(check: Check) -> None:
     [
         ([], 0),
         (["--complete"], 0),
-        (["--complete", "--states-max", "3"], 3),
-        (["--states-max", "3"], 0),
+        (["--complete", "--max-states", "3"], 3),
+        (["--max-states", "3"], 0),
         (["--complete", "--budget", "1"], 3),
         (["--complete", "--strategy", "random", "--budget", "5"], 3),
     ],

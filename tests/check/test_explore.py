@@ -15,7 +15,7 @@ import shmem
 from shmem.check import explore, replay, tokens
 from shmem.check.bounds import parse_budget
 from shmem.delivery.profiles import varied
-from shmem.errors import ArgumentError, NondeterministicProgram, ReplayMismatch
+from shmem.errors import ArgumentError, NondeterministicProgram, ReplayMismatch, StateLimit
 
 PROFILE = varied("openshmem", unit=8)
 COUNT = itertools.count()  # a module's own, so it is put back; what is in a closure is not
@@ -42,7 +42,7 @@ def test_a_nan_is_an_outcome_like_others(value: object) -> None:
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"states_max": 0}, {"states_max": "9"}, {"moves_max": 0}, {"max_polls": 0}, {"max_polls": 1.5},
+    [{"max_states": 0}, {"max_states": "9"}, {"max_moves": 0}, {"max_polls": 0}, {"max_polls": 1.5},
      {"strategy": ["pct"]}, {"profile": ["tso"]}, {"profile": 3}, {"strategy": None}],
 )  # fmt: skip
 def test_what_means_nothing_is_refused(wrong: dict[str, Any]) -> None:
@@ -52,14 +52,32 @@ def test_what_means_nothing_is_refused(wrong: dict[str, Any]) -> None:
 
 def test_a_bound_makes_it_incomplete() -> None:
     whole = explore(both, 2, PROFILE, args=(3,))
-    part = explore(both, 2, PROFILE, args=(3,), states_max=whole.states // 2)
+    part = explore(both, 2, PROFILE, args=(3,), max_states=whole.states // 2)
     assert (whole.complete, part.complete) == (True, False)
     assert set(part.outcomes) < set(whole.outcomes)
     assert str(part).splitlines()[1].startswith("  a part: ")
 
 
+def test_who_asks_for_all_of_it_is_told_that_it_was_not() -> None:
+    whole = explore(both, 2, PROFILE, args=(3,), complete=True)
+    bounds: list[dict[str, Any]] = [
+        {"max_states": whole.states // 2}, {"max_moves": 3}, {"budget": 1}, {"strategy": "random", "budget": 9},
+    ]  # fmt: skip
+    for bound in bounds:
+        with pytest.raises(StateLimit, match="not complete") as raised:
+            explore(both, 2, PROFILE, args=(3,), complete=True, **bound)
+        assert raised.value.report.ok
+        assert not raised.value.report.complete
+
+
+def test_a_failure_matters_more_than_a_bound() -> None:
+    report = explore(fails, 2, PROFILE, budget=1, complete=True)
+    assert [failure.kind for failure in report.failures] == ["assertion"]
+    assert not report.complete
+
+
 def test_an_execution_that_is_too_long_is_cut_off() -> None:
-    report = explore(both, 2, PROFILE, moves_max=3)
+    report = explore(both, 2, PROFILE, max_moves=3)
     assert (report.complete, report.executions, report.cut) == (False, 1, 1)
     assert "cut off after 3 moves" in str(report)
 

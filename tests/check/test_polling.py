@@ -128,7 +128,7 @@ def waits_for_another(name: str, spins: bool) -> None:
 @pytest.mark.parametrize("spins", [True, False])
 @pytest.mark.parametrize("name", AFAR)
 def test_a_loop_may_look_at_the_memory_of_another_pe(name: str, spins: bool) -> None:
-    report = explore(waits_for_another, 2, "srd", args=(name, spins), moves_max=200)
+    report = explore(waits_for_another, 2, "srd", args=(name, spins), max_moves=200)
     assert (report.ok, report.cut, bool(report.outcomes)) == (True, 0, True)
     assert report.complete == spins
     assert all("without shmem.spin()" in note for note in report.notes)

@@ -43,7 +43,7 @@ class Racy:
         return expected == self.found or (expected == "race_some" and self.found == "race")
 
 
-def judge_races(test: Test, profile: Profile, states_max: int) -> Racy:
+def judge_races(test: Test, profile: Profile, max_states: int) -> Racy:
     """Explores a test for races under a profile. Raises Impossible where a statement has no call."""
     if problem := as_program.missing(test):
         raise Impossible(f"races are not judged: {problem}")
@@ -62,7 +62,7 @@ def judge_races(test: Test, profile: Profile, states_max: int) -> Racy:
         return False
 
     with silenced(), live(program):
-        found = Search(lambda: Job(program), bounds=Bounds(states=states_max), ended=ended).run()
+        found = Search(lambda: Job(program), bounds=Bounds(states=max_states), ended=ended).run()
     return Racy(races.racy, races.executions, found.complete)
 
 

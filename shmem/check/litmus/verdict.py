@@ -57,7 +57,7 @@ class Judgement:
         return self.races.satisfies(self.expected) if self.races is not None else self.found == self.expected
 
 
-def judge(test: Test, which: str | Profile, states_max: int = STATES_MAX, engine: str = "python") -> Judgement:
+def judge(test: Test, which: str | Profile, max_states: int = STATES_MAX, engine: str = "python") -> Judgement:
     """Searches all executions of a test under a profile.
 
     The test's `placement` and `units` replace those of the profile. engine: the delivery machine in Python, or the one
@@ -70,8 +70,8 @@ def judge(test: Test, which: str | Profile, states_max: int = STATES_MAX, engine
     expected = test.verdicts.get(chosen.name, "")
     try:
         first = Run(test, chosen, engine)
-        found = Search(lambda: Run(test, chosen, engine), bounds=Bounds(states=states_max)).run()
-        races = judge_races(test, chosen, states_max) if expected in RACES else None
+        found = Search(lambda: Run(test, chosen, engine), bounds=Bounds(states=max_states)).run()
+        races = judge_races(test, chosen, max_states) if expected in RACES else None
     except Impossible as error:
         return Judgement(test, chosen.name, expected, Counter(), 0, 0, False, problem=str(error))
     asked = test.outcome
