@@ -370,8 +370,8 @@ class AcceptError(CheckError):
 
 
 class StateLimit(CheckError):
-    """An exploration that had to be complete met a bound (states, steps, time, calls) before it was. `report` is what it
-    had found by then: no failure.
+    """An exploration that had to be complete met a bound (states, steps, time, calls) before it was. `report` is what
+    it had found by then: no failure.
 
     explore(main, n_pes=4, max_states=1000, complete=True)      # StateLimit: .report.states == 1001
     """
