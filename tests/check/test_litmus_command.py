@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,28 @@ def test_another_profile_and_the_outcomes(capsys: pytest.CaptureFixture[str], tm
     assert [line.split() for line in out.splitlines()[1:3]] == [["1", "1:r=0"], ["1", "1:r=1"]]
 
 
+def test_the_most_frequent_ends_are_shown_with_their_counts(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """PE 0 adds nine times to a word that PE 1 looks at once, which may be after any number of them."""
+    one = tmp_path / "one.litmus"
+    adds = "; ".join(["atomic_add x@1 += 1"] * 9)
+    one.write_text(f'test A "a"\ninit x = 0\nP0: {adds}\nP1: r = x\noutcome 1:r == 9\nverdict tso allowed\n')
+    every = [["1", f"1:r={n}"] for n in range(10)]
+    assert [line.split() for line in run(capsys, str(one), "--outcomes")[1].splitlines()[1:-1]] == every
+    *shown, left = [line.split() for line in run(capsys, str(one))[1].splitlines()[1:-1]]
+    assert shown == every[:8]
+    assert left == ["...", "2", "more:", "--outcomes", "shows", "all"]
+
+
+def test_without_the_core_there_is_no_native_engine(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "shmem._native._core", None)
+    monkeypatch.delattr("shmem._native._core", raising=False)
+    code, _, err = run(capsys, str(CONTRACT / "udma.litmus"), "--engine", "native")
+    assert (code, "Traceback" in err) == (2, False)
+    assert "the native core is not built" in err
+
+
 def test_the_native_engine_judges_alike(capsys: pytest.CaptureFixture[str]) -> None:
     file = str(CONTRACT / "verbs.litmus")
     assert run(capsys, file, "--engine", "native", "--outcomes") == run(capsys, file, "--outcomes")
@@ -55,15 +78,23 @@ def test_the_native_engine_judges_alike(capsys: pytest.CaptureFixture[str]) -> N
 @pytest.mark.parametrize(
     ("text", "options", "says"),
     [
-        ('test A "a"\ninit x = 0\nP0: r = x\nverdict tso allowed\n', ["--engine", "rust"], "python, native"),
         (
-            'test A "a"\ninit x = 0\nP0: r = x\nverdict tso allowed\n',
+            'test A "a"\ninit x = 0\nP0: r = x\noutcome 0:r == 0\nverdict tso allowed\n',
+            ["--engine", "rust"],
+            "python, native",
+        ),
+        (
+            'test A "a"\ninit x = 0\nP0: r = x\noutcome 0:r == 0\nverdict tso allowed\n',
             ["--engine", "native", "--hardware", "1"],
             "are for searches",
         ),
         ("test A", [], "one.litmus:1:7: "),
-        ('test A "a"\ninit x = 0\nP0: r = x\nverdict nfs allowed\n', [], "no profile 'nfs'"),
-        ('test A "a"\ninit x = 0\nP0: r = x\nverdict tso allowed\n', ["--profile", "nfs"], "no profile 'nfs'"),
+        ('test A "a"\ninit x = 0\nP0: r = x\noutcome 0:r == 0\nverdict nfs allowed\n', [], "no profile 'nfs'"),
+        (
+            'test A "a"\ninit x = 0\nP0: r = x\noutcome 0:r == 0\nverdict tso allowed\n',
+            ["--profile", "nfs"],
+            "no profile 'nfs'",
+        ),
     ],
 )
 def test_bad_input_is_a_sentence(

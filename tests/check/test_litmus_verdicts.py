@@ -9,10 +9,10 @@ import pytest
 
 from shmem.check.litmus.language import read
 from shmem.check.litmus.syntax import Test
-from shmem.check.litmus.verdict import RACES, judge, profiles_of
+from shmem.check.litmus.verdict import RACES, judge
 
 FILES = sorted((Path(__file__).parents[1] / "litmus").glob("*/*.litmus"))
-CASES = [(test, name) for path in FILES for test in read(path) for name in profiles_of(test)]
+CASES = [(test, name) for path in FILES for test in read(path) for name in test.verdicts]
 JUDGED = [(test, name) for test, name in CASES if test.verdicts[name] not in RACES]
 RACY = [(test, name) for test, name in CASES if test.verdicts[name] in RACES]
 

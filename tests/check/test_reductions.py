@@ -79,7 +79,9 @@ COMPLETIONS = {
 @pytest.mark.parametrize("what", COMPLETIONS)
 @pytest.mark.parametrize("name", ["rc_strict", "rc_relaxed"])
 def test_completions_order_no_more_than_they_say(what: str, name: str) -> None:
-    [test] = parse(f'test C "{what}"\ninit x = 0, y = 0\n{COMPLETIONS[what]}\nverdict {name} allowed\n')
+    [test] = parse(
+        f'test C "{what}"\ninit x = 0, y = 0\n{COMPLETIONS[what]}\noutcome 1:r == 1\nverdict {name} allowed\n'
+    )
     assert compare(test, NAMED[name])
     ends = dpor.Search(lambda: Run(test, NAMED[name])).run().outcomes
     assert {dict(end.registers[1])["r"] for end in ends} == {0, 1}

@@ -79,19 +79,19 @@ def test_the_table_names_tests_that_exist() -> None:
     ],
 )
 def test_what_is_left_without_a_tool(program: str, without: str, left: list[str]) -> None:
-    [test] = parse(f'test A "a"\ninit x = 0, y = 0\nP0: {program}\nverdict tso allowed\n')
+    [test] = parse(f'test A "a"\ninit x = 0, y = 0\nP0: {program}\nverdict tso clean\n')
     found = {each.without: each.test for each in weaker(test)}
     assert [each.verb for each in found[without].programs[0]] == left
     assert found[without].programs.keys() == test.programs.keys()
 
 
 def test_a_signal_of_its_own_keeps_its_word_and_value() -> None:
-    [test] = parse('test A "a"\ninit x = 0, s = 0\nP0: put_signal x@1 = 1, s@1 add 3\nverdict tso allowed\n')
+    [test] = parse('test A "a"\ninit x = 0, s = 0\nP0: put_signal x@1 = 1, s@1 add 3\nverdict tso clean\n')
     [put, signal] = next(weaker(test)).test.programs[0]
     assert (put.remote, put.source) == (test.programs[0][0].remote, test.programs[0][0].source)
     assert (signal.remote, signal.update) == (test.programs[0][0].signal, test.programs[0][0].update)
 
 
 def test_a_tool_is_taken_from_all_and_from_each() -> None:
-    [test] = parse('test A "a"\ninit x = 0\nP0: quiet\nP1: quiet\nverdict tso allowed\n')
+    [test] = parse('test A "a"\ninit x = 0\nP0: quiet\nP1: quiet\nverdict tso clean\n')
     assert [each.without for each in weaker(test)] == ["quiet", "quiet of PE 0", "quiet of PE 1"]

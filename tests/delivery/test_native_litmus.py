@@ -11,7 +11,7 @@ from shmem.check import eager
 from shmem.check.bounds import Bounds
 from shmem.check.litmus.language import parse, read
 from shmem.check.litmus.run import Run
-from shmem.check.litmus.verdict import RACES, judge, profiles_of
+from shmem.check.litmus.verdict import RACES, judge
 from shmem.delivery.native import NativeMachine
 from shmem.delivery.profiles import NAMED
 
@@ -25,7 +25,7 @@ def test_what_the_file_says_is_what_the_native_machine_does(path: Path) -> None:
     """Of races nothing is said here: the detector looks at programs on `sim`."""
     n = 0
     for test in TESTS[path]:
-        for name in profiles_of(test):
+        for name in test.verdicts:
             found = judge(test, name, engine="native")
             assert (found.problem, found.found, found.complete) == ("", test.verdicts[name], True), test.name
             n += 1

@@ -15,8 +15,9 @@ from ...files import write_whole
 from .language import read
 from .run import ENGINES
 from .syntax import Test
-from .verdict import Judgement, judge, profiles_of
+from .verdict import Judgement, judge
 
+SHOWN = 8  # ends of a test under a profile
 INTRODUCTION = """# Litmus tests by delivery profiles
 
 How many of the executions that a profile allows have the outcome that a test asks about: all of them (always), some, or
@@ -43,7 +44,9 @@ def litmus(
         Path | None,
         typer.Option(metavar="OUT.MD", help="Write a table of tests by profiles: always, sometimes, never."),
     ] = None,
-    outcomes: Annotated[bool, typer.Option("--outcomes", help="Show what the registers were, with counts.")] = False,
+    outcomes: Annotated[
+        bool, typer.Option("--outcomes", help=f"Show all ends, not the most frequent {SHOWN}.")
+    ] = False,
     hardware: Annotated[
         int | None,
         typer.Option(metavar="N", min=1, help="Run each test N times as processes; is what is seen allowed?"),
@@ -66,11 +69,10 @@ def litmus(
         check_writable(matrix)  # not after minutes of searching
     judged = []
     for test in tests:
-        for name in [profile] if profile else profiles_of(test):
+        for name in [profile] if profile else test.verdicts:
             judged.append(found := judge(test, name, engine=engine))
             typer.echo(line(found))
-            if outcomes:
-                typer.echo("".join(f"    {n:6}  {registers}\n" for registers, n in ends(found)), nl=False)
+            typer.echo("".join(f"    {each}\n" for each in counted(found, None if outcomes else SHOWN)), nl=False)
     wrong = [each for each in judged if not each.right]
     typer.echo(f"{len(tests)} tests, {len(judged)} verdicts, {len(wrong)} wrong")
     if matrix is not None:
@@ -154,6 +156,15 @@ def ends(found: Judgement) -> list[tuple[str, int]]:
         text = " ".join([*values, *(f"{pe}:blocked" for pe in end.blocked)]) or "-"
         counts[text] = counts.get(text, 0) + n
     return sorted(counts.items())
+
+
+def counted(found: Judgement, most: int | None) -> list[str]:
+    """The different ends with their counts, a line each; of more than `most` those of the most executions."""
+    told = ends(found)
+    shown = told if most is None else sorted(told, key=lambda each: -each[1])[:most]
+    lines = [f"{n:6}  {registers}" for registers, n in sorted(shown)]
+    left = len(told) - len(shown)
+    return [*lines, f"   ...  {left} more: --outcomes shows all"] if left else lines
 
 
 def table(judged: list[Judgement]) -> str:

@@ -14,9 +14,10 @@ from typing import Any, cast
 from lark import Lark, Token, Transformer, Tree, UnexpectedCharacters, UnexpectedInput, v_args
 from lark.exceptions import VisitError
 
+from ...delivery.profiles import NAMED
 from ...errors import LitmusSyntaxError
 from .meaning import SETTINGS, Wrong, check, check_final, check_setting
-from .syntax import STATUS_VALUES, VALUES, VERDICTS, Remote, Source, Statement, Sum, Test, Update, Word
+from .syntax import OF_OUTCOMES, STATUS_VALUES, VALUES, VERDICTS, Remote, Source, Statement, Sum, Test, Update, Word
 
 FLAGS = ("signaled", "unsignaled", "inline", "fence", "none", "relax", "strong", "nodb", "badkey", "qp")
 
@@ -181,14 +182,7 @@ def _test(tree: Tree[Any]) -> Test:
     for part in found["outcome"]:
         check_final(part, declared["init"])
     outcome = _outcome(found["outcome"][0].children[0]) if found["outcome"] else None
-    verdicts: dict[str, str] = {}
-    for each in found["verdict"]:
-        profile, verdict = each.children
-        if verdict not in VERDICTS:
-            raise Wrong(f"{verdict} is no verdict: use {', '.join(VERDICTS)}", verdict.line, verdict.column)
-        if profile in verdicts:
-            raise Wrong(f"{profile} has a verdict already", profile.line, profile.column)
-        verdicts[str(profile)] = str(verdict)
+    verdicts = _verdicts(found["verdict"], of_outcome=outcome is not None)
     highest = max([*programs, *(pe for pe in _pes(programs)), *_pes_of_outcome(outcome), 1])
     test = Test(
         str(name), str(title)[1:-1], name.line or 0, declared["init"], declared["local"], _settings(found["init"]),
@@ -196,6 +190,23 @@ def _test(tree: Tree[Any]) -> Test:
     )  # fmt: skip
     check(test)
     return test
+
+
+def _verdicts(parts: list[Tree[Any]], of_outcome: bool) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for part in parts:
+        profile, verdict = cast("list[Any]", part.children)
+        if verdict not in VERDICTS:
+            raise Wrong(f"{verdict} is no verdict: use {', '.join(VERDICTS)}", verdict.line, verdict.column)
+        if verdict in OF_OUTCOMES and not of_outcome:
+            raise Wrong(f"{verdict} is said of an outcome, and the test has none", verdict.line, verdict.column)
+        if profile not in NAMED:
+            known = ", ".join(NAMED)
+            raise Wrong(f"there is no profile {str(profile)!r}: there are {known}", profile.line, profile.column)
+        if profile in found:
+            raise Wrong(f"{profile} has a verdict already", profile.line, profile.column)
+        found[str(profile)] = str(verdict)
+    return found
 
 
 def _declared(parts: list[Tree[Any]], others: Collection[str] = ()) -> dict[str, tuple[int, int]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, cast
 
@@ -62,6 +62,7 @@ def check(test: Test) -> None:
             _check_statement(test, each, wrong)
             _check_sizes(test, each, wrong)
             _check_places(test, pe, each, wrong)
+        _check_locks(pe, statements)
     if test.pes > PES_MAX or sum(count for count, _ in test.symmetric.values()) > SYMMETRIC_MAX:
         raise Wrong(f"at most {PES_MAX} PEs and {SYMMETRIC_MAX} symmetric words", test.line, 1)
 
@@ -128,6 +129,18 @@ def _check_places(test: Test, pe: int, each: Statement, wrong: Callable[[str], E
             raise wrong(f"a request is {one} or {other}, not both")
     if each.verb in GROUPS and (pe not in each.pes or len(set(each.pes)) < len(each.pes)):
         raise wrong(f"P{pe} calls {each.verb} of a team: name each of its PEs once, and P{pe}")
+
+
+def _check_locks(pe: int, statements: Sequence[Statement]) -> None:
+    """A PE unlocks what it has locked: the standard says nothing of anything else."""
+    held: set[str] = set()
+    for each in statements:
+        if each.verb == "lock":
+            held.add(each.name)
+        elif each.verb == "unlock":
+            if each.name not in held:
+                raise Wrong(f"unlock {each.name}: P{pe} does not hold it", each.line, each.column)
+            held.remove(each.name)
 
 
 def _check_one(known: Mapping[str, tuple[int, int]], word: Word, wrong: Callable[[str], Exception]) -> None:

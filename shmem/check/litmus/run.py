@@ -30,6 +30,10 @@ def machine_of(engine: str) -> type[Machine]:
     if engine == "native":
         from ...delivery.native import NativeMachine
 
+        try:
+            from ..._native import _core as _  # noqa: F401  (there may be none: `sim` needs no core)
+        except ImportError:
+            raise ArgumentError("engine='native': the native core is not built; use engine='python'") from None
         return NativeMachine
     if engine != "python":
         raise ArgumentError(f"engine={engine!r}: use one of {', '.join(ENGINES)}")

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 VALUES = 1 << 64
-VERDICTS = ("allowed", "forbidden", "race", "race_some", "clean")
+OF_OUTCOMES = ("allowed", "forbidden")
+VERDICTS = (*OF_OUTCOMES, "race", "race_some", "clean")
 STATUSES = (
     "ok", "full", "flush", "loc_len", "loc_op", "loc_access", "bad_resp", "rem_inv_req", "rem_access", "rem_op",
     "retry", "rnr_retry", "unsupported",

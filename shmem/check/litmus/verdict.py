@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, replace
 
-from ...delivery.profiles import NAMED, Profile, profile
-from ...errors import ArgumentError
+from ...delivery.profiles import Profile, profile
 from ..bounds import Bounds
 from ..dpor import Search
 from .model import Impossible, Outcome
@@ -84,11 +83,3 @@ def judge(test: Test, which: str | Profile, max_states: int = STATES_MAX, engine
         )
     ends = Counter(found.outcomes)
     return Judgement(test, chosen.name, expected, ends, hits, found.states, found.complete, races, problem)
-
-
-def profiles_of(test: Test) -> list[str]:
-    """The profiles that a test says something of. Raises ArgumentError if one does not exist."""
-    unknown = [name for name in test.verdicts if name not in NAMED]
-    if unknown:
-        raise ArgumentError(f"test {test.name}: there is no profile {unknown[0]!r}: there are {', '.join(NAMED)}")
-    return list(test.verdicts)
