@@ -107,6 +107,33 @@ def test_what_is_sent_goes_to_the_receives_in_order() -> None:
     assert came == ([(0, "ok", 0, 16), (1, "ok", 1, 16)], [[1, 5], [2, 6]])
 
 
+def rests() -> Any:
+    """Two receives of four words each; one takes two words, the other goes unused with its queue pair."""
+    me = shmem.my_pe()
+    cq = nic.CompletionQueue()
+    qp = nic.QueuePair(1 - me, cq)
+    buffers = [np.full(4, 9, np.uint64), np.full(4, 9, np.uint64)]
+    for each in buffers:
+        nic.register(each, "")
+        if me == 1:
+            qp.post_recv(each)
+    shmem.barrier_all()
+    if me == 0:
+        qp.post(nic.WorkRequest(nic.SEND, np.array([1, 5], np.uint64), inline=True))
+    cq.wait()
+    shmem.barrier_all()
+    qp.close()
+    return tuple(tuple(each.tolist()) for each in buffers)
+
+
+@pytest.mark.parametrize("profile", ["rc_strict", "rc_relaxed", "udma"])
+def test_what_a_send_does_not_fill_stays_as_it_was(profile: str) -> None:
+    report = explore(rests, 2, profile)
+    assert (report.ok, report.complete) == (True, True)
+    unused = (9, 9, 9, 9)
+    assert set(report.outcomes) == {((unused, unused), ((1, 5, 9, 9), unused))}
+
+
 def test_what_is_too_long_for_its_receive_fails_at_both_ends() -> None:
     sent, came = shmem.run(lambda: receives(3, 3, 6), 2, profile="rc_strict")
     assert sent == ([(0, "ok"), (1, "ok"), (2, "rem_inv_req")], "error")

@@ -36,6 +36,7 @@ class Late:
     key: Key | None  # None: of no request yet
     place: Place  # of the copy
     address: int
+    before: bytes = b""  # of memory for what is sent: what it held
 
 
 class SimHeap:
@@ -197,14 +198,17 @@ class SimHeap:
         """Memory for what another PE sends. Private memory holds poison until it is given back."""
         if place := self.find(address, nbytes):
             return Late(None, place, address)
+        before = ctypes.string_at(address, nbytes)
         ctypes.memset(address, POISON, nbytes)
-        return Late(None, self._space(bytes([POISON]) * nbytes), address)
+        return Late(None, self._space(bytes([POISON]) * nbytes), address, before)
 
     def give_back(self, late: Late, nbytes: int) -> None:
-        """Private memory is the program's again, with the first bytes of what came. What still reads it follows the
-        program from here on."""
+        """Private memory is the program's again, with the first bytes of what came and the rest as it was. What still
+        reads it follows the program from here on."""
         came = self._fabric.machine.memory.read(late.place)
-        ctypes.memmove(late.address, came, nbytes)
+        now = ctypes.string_at(late.address, len(late.before))
+        left = bytes(old if new == POISON else new for old, new in zip(late.before, now, strict=True))
+        ctypes.memmove(late.address, came[:nbytes] + left[nbytes:], len(left))
         self._fabric.job.tell(came[:nbytes])
         self._release(late)
 
