@@ -7,7 +7,6 @@ four ways. The time is measured from the fault, which the failing PE notes, to t
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +14,7 @@ import pytest
 
 from shmem import launch
 from tests.launcher import processes
+from tests.launcher.cells import FULL
 from tests.launcher.program import Job, left_in_shm, run_job
 
 PROGRAMS = Path(__file__).parent / "failure_programs"
@@ -27,11 +27,10 @@ WITHIN_S = 5.0
 
 
 def cases() -> Iterator[tuple[str, str, int, str]]:
-    full = os.environ.get("SHMEMU_TEST_CELLS") == "full"
     for i, place in enumerate(PLACES):
         for k, way in enumerate(WAYS):
-            for n in (2, 4) if full else [(2, 4)[(i + k) % 2]]:
-                for launcher in LAUNCHERS if full else [LAUNCHERS[(i + k // 2) % 2]]:
+            for n in (2, 4) if FULL else [(2, 4)[(i + k) % 2]]:
+                for launcher in LAUNCHERS if FULL else [LAUNCHERS[(i + k // 2) % 2]]:
                     if (place, way) == ("init", "skip"):
                         continue  # there is nothing before init that one could skip
                     if place == "init" and way in ("SIGKILL", "os._exit"):
@@ -77,14 +76,13 @@ def test_fault_ends_the_job(tmp_path: Path, place: str, way: str, n: int, launch
 
 def exits() -> Iterator[tuple[str, int, str]]:
     """(place, PEs, who starts MPI): those that the cases above leave out, which start MPI by shmem."""
-    full = os.environ.get("SHMEMU_TEST_CELLS") == "full"
     above = set(cases())
-    for place in PLACES if full else ("barrier", "wait"):
+    for place in PLACES if FULL else ("barrier", "wait"):
         for n in (2, 4):
             yield place, n, "mpi4py-first"
             if (place, "SystemExit", n, "mpiexec") not in above:
                 yield place, n, "shmem-first"
-    if not full:
+    if not FULL:
         yield "init", 2, "mpi4py-first"
 
 
@@ -109,7 +107,7 @@ def test_a_failing_exit_lists_no_leaks(tmp_path: Path, order: str) -> None:
     assert "not freed" not in job.text
 
 
-@pytest.mark.parametrize("n", [2, 4] if os.environ.get("SHMEMU_TEST_CELLS") == "full" else [2])
+@pytest.mark.parametrize("n", [2, 4] if FULL else [2])
 @pytest.mark.parametrize("status", ["0", "None"])
 @pytest.mark.parametrize("order", ["mpi4py-first", "shmem-first"])
 def test_system_exit_without_a_failure_ends_well(tmp_path: Path, n: int, status: str, order: str) -> None:

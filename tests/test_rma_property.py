@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 
 from shmem import launch
 from tests.launcher import cells
+from tests.launcher.cells import FULL
 from tests.launcher.job import REPOSITORY
 from tests.launcher.wire import Message, Wire
 from tests.mpi.data import DTYPES, Array, payload
@@ -120,7 +121,7 @@ def promised(view: Array, size: int) -> bool:
     return view.strides[1] == view.itemsize and size % view.shape[1] == 0
 
 
-@settings(max_examples=400, deadline=None, derandomize=True, database=None)
+@settings(max_examples=400 if FULL else 150, deadline=None, derandomize=True, database=None)
 @given(case=cases())
 def test_views_of_both_sides(server: Server, case: Message) -> None:
     dtype, count = DTYPES[case["dtype"]], case["shape"][0] * case["shape"][1]

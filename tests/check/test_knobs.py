@@ -4,7 +4,6 @@ against each other with them on."""
 from __future__ import annotations
 
 import itertools
-import os
 import random
 import re
 from dataclasses import replace
@@ -19,12 +18,12 @@ from shmem.check.litmus.run import Run
 from shmem.check.litmus.syntax import STATUS_VALUES, Test
 from shmem.check.litmus.verdict import judge
 from shmem.delivery.profiles import Profile, varied
+from tests.launcher.cells import FULL
 
 from .programs import program
 from .test_reductions import compare
 from .test_sim import agreeing
 
-FULL = os.environ.get("SHMEMU_TEST_CELLS") == "full"
 SEEDS = 60 if FULL else 4
 
 # Each knob with a profile that keeps an order, and one that keeps none.

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import random
 
 import pytest
 
+from tests.launcher.cells import FULL
+
 from .nic_programs import PROFILES, Drawn, compared, drawn, ends
 
-FULL = os.environ.get("SHMEMU_TEST_CELLS") == "full"
 SEEDS = {  # of programs with several ends; others as soon as there are other operations to draw from
     40186: "rc_strict", 42183: "udma", 43753: "srd", 47720: "openshmem", 48253: "lost_ack", 49890: "lost_doorbell",
     50687: "suspend", 53049: "go_on", 52113: "strict_suspend", 55468: "repeat",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from itertools import product
 from typing import Any
 
@@ -15,10 +14,10 @@ from shmem.check.report import Report
 from shmem.check.surroundings import live
 from shmem.delivery.profiles import varied
 from shmem.fabric.sim import Job
+from tests.launcher.cells import FULL
 
 from .planted_all import PLANTED
 
-FULL = os.environ.get("SHMEMU_TEST_CELLS") == "full"
 STATES = 3_000 if FULL else 650  # for the slow oracle
 # Too large for it, or slow: programs, and whether they are right.
 TOO_LARGE = [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import os
 import random
 import sys
 from collections.abc import Sequence
@@ -25,13 +24,13 @@ from shmem.check.surroundings import live
 from shmem.delivery.profiles import NAMED
 from shmem.fabric.events import Event, Kind, Operation, Quiet
 from shmem.fabric.sim import Program
+from tests.launcher.cells import FULL
 
 from . import closure, closure_pairs
 from . import nic_programs as pairs
 from .programs import race_program
 from .race_requests import MORE, longer
 
-FULL = os.environ.get("SHMEMU_TEST_CELLS") == "full"
 SEEDS = 400 if FULL else 40
 PROFILES = ("openshmem", "rc_relaxed", "tso")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import sys
 from dataclasses import replace
@@ -24,13 +23,13 @@ from shmem.check.surroundings import live
 from shmem.check.system import System
 from shmem.delivery.profiles import NAMED
 from shmem.fabric.sim import Job, Program
+from tests.launcher.cells import FULL
 
 from . import nic_programs as pairs
 from .programs import meeting_program
 from .race_requests import MORE, told
 from .test_races_oracle import apart
 
-FULL = os.environ.get("SHMEMU_TEST_CELLS") == "full"
 SEEDS, STATES, ORDERS = (400, 20_000, 100) if FULL else (8, 2_500, 30)
 
 Seen = set[frozenset[object]]

@@ -6,7 +6,6 @@ once, and is itself compared with the plain one where both can be run.
 
 from __future__ import annotations
 
-import os
 import random
 from dataclasses import replace
 from pathlib import Path
@@ -20,10 +19,10 @@ from shmem.check.litmus.model import Impossible
 from shmem.check.litmus.run import Run
 from shmem.check.litmus.syntax import Test
 from shmem.delivery.profiles import NAMED, Profile
+from tests.launcher.cells import FULL
 
 from .programs import program
 
-FULL = os.environ.get("SHMEMU_TEST_CELLS") == "full"
 FILES = sorted((Path(__file__).parents[1] / "litmus").glob("*/*.litmus" if FULL else "contract/*.litmus"))
 CASES = [(test, name) for path in FILES for test in read(path) for name in test.verdicts]
 SHAPES = {test.name for path in FILES if path.parent.name == "shapes" for test in read(path)}

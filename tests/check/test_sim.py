@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Iterable
 from dataclasses import replace
@@ -22,11 +21,11 @@ from shmem.check.litmus.syntax import Test
 from shmem.check.surroundings import live
 from shmem.delivery.profiles import NAMED, Profile
 from shmem.fabric.sim import Job, Program
+from tests.launcher.cells import FULL
 
 from .as_program import Watched, body
 from .programs import shmem_program
 
-FULL = os.environ.get("SHMEMU_TEST_CELLS") == "full"
 SEEDS = 80 if FULL else 25
 STATES = 3_000 if FULL else 500  # of a test as data; the few larger ones take most of the time
 SETTINGS = replace(config.read({}, warn=False), heap_size=1 << 16)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 from typing import Any
 
 import numpy as np
@@ -16,8 +15,8 @@ from shmem.delivery.memory import Memory
 from shmem.delivery.profiles import Profile, varied
 from shmem.delivery.requests import Kind, Place, Request
 from shmem.errors import ArgumentError
+from tests.launcher.cells import FULL
 
-FULL = os.environ.get("SHMEMU_TEST_CELLS") == "full"
 WORDS = 4
 OLD, NEW = [0] * WORDS, [1, 2, 3, 4]
 

@@ -7,7 +7,6 @@ flag names its message. A verdict does not end an execution here: it is noted an
 
 from __future__ import annotations
 
-import os
 import random
 from collections import Counter
 from collections.abc import Sequence
@@ -24,11 +23,11 @@ from shmem.check.exploration import prepare
 from shmem.check.surroundings import live
 from shmem.delivery.profiles import varied
 from shmem.fabric.sim import Job, Program, lines
+from tests.launcher.cells import FULL
 
 PAIR = shmem.Layout("PAIR", 16, ((0, 8),), (8,), 8)
 PAIR_GROUP = shmem.Layout("PAIR_GROUP", 16, ((0, 8),), (8,), 8, reader=shmem.Reader.RELOAD, group=0)
 LINES = 2
-FULL = os.environ.get("SHMEMU_TEST_CELLS") == "full"
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
+
+from tests.launcher.cells import FULL
 
 HERE = Path(__file__).parent
 BLOCKED = """
@@ -26,7 +27,7 @@ sys.exit(code)
 TESTS = ["test_workers_on_sim.py", "test_planted.py", "test_sim.py"]
 # Each program once: more strategies and profiles take the same ways through the fabric.
 OFTEN = " and not pct and not delay and not random and not (test_sim and not rc_strict)"
-ONCE = "" if os.environ.get("SHMEMU_TEST_CELLS") == "full" else OFTEN
+ONCE = "" if FULL else OFTEN
 
 
 def test_the_tests_of_the_fabric_pass_without_core_and_mpi() -> None:

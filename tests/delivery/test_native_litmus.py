@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -14,8 +13,8 @@ from shmem.check.litmus.run import Run
 from shmem.check.litmus.verdict import RACES, judge
 from shmem.delivery.native import NativeMachine
 from shmem.delivery.profiles import NAMED
+from tests.launcher.cells import FULL
 
-FULL = os.environ.get("SHMEMU_TEST_CELLS") == "full"
 FILES = sorted((Path(__file__).parents[1] / "litmus").glob("*/*.litmus"))
 TESTS = {path: [test for test in read(path) if not set(test.verdicts.values()) & set(RACES)] for path in FILES}
 

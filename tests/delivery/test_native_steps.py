@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 
 from shmem.delivery.machine import Machine
@@ -12,10 +10,10 @@ from shmem.delivery.native import NativeMachine
 from shmem.delivery.profiles import NAMED, varied
 from shmem.delivery.requests import Act, Event, Kind, Place, Request, Update
 from shmem.errors import ArgumentError
+from tests.launcher.cells import FULL
 
 from .both_machines import PROFILES, Program
 
-FULL = os.environ.get("SHMEMU_TEST_CELLS") == "full"
 PROGRAMS = 10_000 if FULL else 200
 PART = 50
 

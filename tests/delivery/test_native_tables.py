@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 from enum import IntEnum
 from typing import Any
@@ -16,10 +15,10 @@ from shmem.delivery.machine import Machine
 from shmem.delivery.profiles import CHOICES, Profile
 from shmem.delivery.requests import Act, Kind, Order, Place, Request, Stage, Update
 from shmem.delivery.tables import Rules
+from tests.launcher.cells import FULL
 
 from .both_machines import PROFILES, Both
 
-FULL = os.environ.get("SHMEMU_TEST_CELLS") == "full"
 ENUMS: dict[str, type[IntEnum]] = {"KIND": Kind, "STAGE": Stage, "ACT": Act, "ORDER": Order}
 
 

@@ -20,6 +20,7 @@ from shmem.delivery.profiles import profile as named
 # What every cell sets, so that a test sees the same limits on every machine.
 COMMON = {"SHMEMU_TIMEOUT_S": "20", "SHMEMU_HEAP_SIZE": "64M", "SHMEMU_POISON": "1"}
 CHOICE, SEED = "SHMEMU_TEST_CELLS", "SHMEMU_TEST_SEED"
+FULL = os.environ.get(CHOICE, "").strip() == "full"  # bounds are deep, too
 ANY_SIZE = range(1, 1 << 16)
 
 

@@ -259,14 +259,12 @@ class Merged:
 
 
 def reports(item: pytest.Item, verdict: Verdict, began: float) -> list[pytest.TestReport]:
-    """The three reports that pytest's other plugins expect of a test."""
+    """The reports of a test that pytest's other plugins look at: of thousands of tests each one counts."""
     skipped = verdict.outcome == "skipped" and not verdict.expected
-    phases = ["setup", "teardown"] if skipped else ["setup", "call", "teardown"]
-    carrier = "setup" if skipped else "call"
-    rest = Verdict("passed")
-    made = [_report(item, phase, verdict if phase == carrier else rest, began) for phase in phases]
+    phases = ["setup" if skipped else "call", "teardown"]
+    made = [_report(item, *each, began) for each in zip(phases, (verdict, Verdict("passed")), strict=True)]
     if verdict.expected:
-        made[1].wasxfail = verdict.reason
+        made[0].wasxfail = verdict.reason
     return made
 
 
@@ -281,7 +279,7 @@ def _report(item: pytest.Item, phase: str, verdict: Verdict, began: float) -> py
     return pytest.TestReport(
         item.nodeid,
         item.location,
-        dict.fromkeys(item.keywords, 1),
+        {},
         verdict.outcome,  # type: ignore[arg-type]
         longrepr,
         phase,  # type: ignore[arg-type]
