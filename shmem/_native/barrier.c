@@ -1,17 +1,20 @@
-/* A central-counter barrier over futexes: the last to arrive publishes the next generation and wakes all sleepers
- * with one system call. Oversubscribed, fewer wake-ups beat fewer hops (a dissemination barrier is faster only at two
- * PEs). The fingerprint of the collective call travels in the same cache line as the counter: the first to arrive
+/* A central-counter barrier over yields, then futexes: the last to arrive publishes the next generation and wakes all
+ * sleepers with one system call. Oversubscribed, fewer wake-ups beat fewer hops (a dissemination barrier is faster only
+ * at two PEs). The fingerprint of the collective call travels in the same cache line as the counter: the first to arrive
  * leaves his, the others compare, and the generation's lowest bit tells everybody whether all were equal. */
 #include <pthread.h>
 #include "core.h"
 #include "nic.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
 
 #define CAP_NS 100000000
+#define YIELDING_NS 50000                   /* of one barrier, before sleeping */
+#define UNYIELDING 64                       /* barriers after one in which that did not help */
 
 /* Whether a PE that the barrier needs is dead. */
 static int member_died(sm_pe *p, const sm_visit *v) {
@@ -31,6 +34,27 @@ static int released(sm_visit *v, sm_slot *s, int *status) {
     return 1;
 }
 
+/* More PEs than cores: those that share this one are let by for about as long as it takes to sleep and to be woken, which
+ * is enough where all come to the barrier at once. Where it was not (they compute, or others than PEs want the core, and a
+ * yield may last as long as the kernel likes), it is not tried again for a while: then it costs next to nothing. */
+static int let_by(sm_pe *p, sm_visit *v, sm_slot *s, int *status) {
+    if (p->n <= p->cores) return 0;
+    int rest = atomic_load_explicit(&p->unyielding, memory_order_relaxed);
+    if (rest) {
+        atomic_store_explicit(&p->unyielding, rest - 1, memory_order_relaxed);
+        return 0;
+    }
+    int64_t began = sm_now_ns(), took;
+    do {
+        sched_yield();
+        if (released(v, s, status)) return 1;
+        took = sm_now_ns() - began;
+    } while (took < YIELDING_NS);
+    rest = took < 8 * YIELDING_NS ? UNYIELDING : 16 * UNYIELDING;
+    atomic_store_explicit(&p->unyielding, rest, memory_order_relaxed);
+    return 0;
+}
+
 static int wait_released(sm_pe *p, sm_visit *v, sm_slot *s, int64_t timeout_ns) {
     int status = SM_TIMEOUT;
     for (int i = 0; i <= p->spin; i++) {
@@ -39,6 +63,7 @@ static int wait_released(sm_pe *p, sm_visit *v, sm_slot *s, int64_t timeout_ns) 
     }
     while (p->detour && sm_nic_progress(p->nic))
         if (released(v, s, &status)) return status;
+    if (let_by(p, v, s, &status)) return status;
     int64_t now = sm_now_ns(), end = timeout_ns > INT64_MAX - now ? INT64_MAX : now + timeout_ns, entered = now, looked = now;
     if (p->survive && member_died(p, v)) return SM_DIED;
     atomic_fetch_add(&s->sleepers, 1);

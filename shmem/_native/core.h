@@ -79,7 +79,8 @@ typedef struct {                            /* a PE in the barrier of one slot *
 } sm_visit;
 
 struct sm_pe {
-    int me, n, spin, survive;
+    int me, n, cores, spin, survive;
+    _Atomic int unyielding;                 /* barriers in which this PE lets nobody by, see barrier.c */
     uint64_t heap_bytes, streaming_bytes;   /* puts of at least this many bytes bypass the cache */
     char *base;                             /* own heap */
     char **heap;                            /* heap of each PE, NULL if out of reach */

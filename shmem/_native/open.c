@@ -47,6 +47,7 @@ sm_pe *sm_open(int me, int n, const uint64_t *segments, uint64_t heap_bytes, int
     if (!p) return NULL;
     p->me = me;
     p->n = n;
+    p->cores = cores;
     p->survive = survive;
     p->heap_bytes = heap_bytes;
     p->spin = n <= cores ? 2000 : 20;

@@ -1,8 +1,9 @@
 /* Waiting politely: a short spin, then sleep in the kernel on a wake word of the waiting PE. A waiter counts itself
  * into the bucket of the awaited address, reads the bucket's sequence, looks at the word again (all its bytes) and
  * sleeps on the sequence; a signaller stores, fences, and if the bucket has sleepers adds one to the sequence and
- * wakes. Either the waiter sees the store or the signaller sees the waiter. No sched_yield: on current kernels it is
- * a trap. Every sleep is capped, so that a dead peer or a store that wakes nobody is noticed. */
+ * wakes. Either the waiter sees the store or the signaller sees the waiter. No sched_yield here: who waits for a word may
+ * wait for long (at a barrier all come, see barrier.c). Every sleep is capped, so that a dead peer or a store that wakes
+ * nobody is noticed. */
 #include "core.h"
 #include "nic.h"
 
