@@ -7,6 +7,8 @@ all of them.
 
 from __future__ import annotations
 
+import time
+
 from .errors import ShmemError, SymmetryError
 from .fabric.interface import Level, Members, Status
 from .front import fronted
@@ -14,7 +16,7 @@ from .records import REFUSED, fingerprint
 from .runtime import PE, current
 from .slots import WORLD
 from .teams import Team, checked, resolve
-from .waiting import check_reachable, until
+from .waiting import check_reachable, deadline, until
 
 BARRIER_ALL = "barrier_all()"
 SYNC_ALL = "sync_all()"
@@ -100,8 +102,18 @@ def raise_differing(pe: PE, members: Members, call: str) -> None:
 
 def collective(pe: PE, call: str, timeout: float | None = None) -> None:
     """Quiet and a barrier of all PEs, in the name of a collective call."""
-    pe.fabric.complete(0, Level.VISIBLE)
-    arrive(pe, pe.members, call, timeout)
+    left = completed(pe, timeout)
+    arrive(pe, pe.members, call, left)
+
+
+def completed(pe: PE, timeout: float | None) -> float | None:
+    """Quiet of the default context, before a barrier; what it leaves of the time."""
+    if timeout is None:
+        pe.fabric.complete(0, Level.VISIBLE)
+        return None
+    limit, began = deadline(pe, timeout), time.monotonic()
+    pe.fabric.complete(0, Level.VISIBLE, None, limit)
+    return max(0.0, limit - (time.monotonic() - began))
 
 
 @fronted
@@ -133,8 +145,8 @@ def barrier(team: Team | None = None, *, timeout: float | None = None) -> None:
     team_sync.
     """
     pe = current()
-    pe.fabric.complete(0, Level.VISIBLE)
-    arrive(pe, members_of(pe, team), "barrier()", timeout)
+    left = completed(pe, timeout)
+    arrive(pe, members_of(pe, team), "barrier()", left)
 
 
 def sync(team: Team | None = None, *, timeout: float | None = None) -> None:

@@ -20,6 +20,7 @@ from .in_use import context_in_use
 from .plain import whole_number
 from .runtime import PE, Local, current, started
 from .teams import TEAM_WORLD, Team, resolve
+from .waiting import asked
 
 
 @dataclass(eq=False)
@@ -128,12 +129,13 @@ class Ctx(Local):
         """Orders what was sent on this context, as `shmem.fence(ctx)`. OpenSHMEM 1.6, 9.12 (shmem_ctx_fence)."""
         current().fabric.fence(check_context(self))
 
-    def quiet(self) -> None:
+    def quiet(self, *, timeout: float | None = None) -> None:
         """As `shmem.quiet(ctx)`: completes what was sent on this context, and nothing of another.
 
         OpenSHMEM 1.6, 9.12 (shmem_ctx_quiet).
         """
-        current().fabric.complete(check_context(self), Level.VISIBLE)
+        pe, q = current(), check_context(self)
+        pe.fabric.complete(q, Level.VISIBLE, None, asked(pe, timeout))
 
     def pending(self) -> int:
         """How many transfers were sent on the context since it was last completed. Ours.
@@ -234,10 +236,10 @@ def ctx_destroy(ctx: Ctx) -> None:
 def end(pe: PE, ended: list[Context]) -> None:
     """Completes and destroys contexts of this PE."""
     for one in list(ended):
+        pe.fabric.complete(one.q, Level.VISIBLE)  # which may fail, or be interrupted: then it is as before
         one.live = False
         pe.contexts.remove(one)
         pe.sessions.pop(one.q, None)
-        pe.fabric.complete(one.q, Level.VISIBLE)
         pe.fabric.release(one.q)
         log.debug("context %d destroyed", one.q)
 

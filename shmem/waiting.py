@@ -99,6 +99,11 @@ def deadline(pe: PE, timeout: float | None) -> float:
     return math.inf if limit > FOREVER_S else float(limit)
 
 
+def asked(pe: PE, timeout: float | None) -> float | None:
+    """The same, None for none given: the fabric's own limit."""
+    return None if timeout is None else deadline(pe, timeout)
+
+
 def raise_timeout(pe: PE, awaited: str, seen: object, waited_s: float) -> NoReturn:
     """Raises ShmemTimeout."""
     raise ShmemTimeout(

@@ -255,7 +255,7 @@ class DirectFabric:
         """A full memory fence; wakes the own PE's waiters."""
         self.lib.sm_fence(self.pe)
 
-    def complete(self, q: int, level: Level, pes: Sequence[int] | None = None) -> None:
+    def complete(self, q: int, level: Level, pes: Sequence[int] | None = None, timeout_s: float | None = None) -> None:
         """As fence: everything posted is complete already."""
         if level is Level.VISIBLE and pes is None:
             self.lib.sm_complete(self.pe, q)

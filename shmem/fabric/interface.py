@@ -201,8 +201,9 @@ class Fabric(Protocol):
     def fence(self, q: int) -> None:
         """What was posted on `q` before takes effect before what is posted after, per target PE."""
 
-    def complete(self, q: int, level: Level, pes: Sequence[int] | None = None) -> None:
-        """Returns when what was posted on `q` (to `pes`, None = all) has reached `level`."""
+    def complete(self, q: int, level: Level, pes: Sequence[int] | None = None, timeout_s: float | None = None) -> None:
+        """Returns when what was posted on `q` (to `pes`, None = all) has reached `level`. Raises ShmemTimeout where
+        nothing moves it for so long, None = the fabric's own limit."""
 
     def wait(self, any_of: Conditions, timeout_s: float) -> tuple[Status, int]:
         """Sleeps until one of the own words satisfies its condition; with OK comes which one, the first in order."""

@@ -190,10 +190,10 @@ class RecordingFabric(Recorder):
             with self._writing:
                 self._write(Frame.FENCE, b"", 0 if context(q)[1] else NO_STORES, q)
 
-    def complete(self, q: int, level: Level, pes: Sequence[int] | None = None) -> None:
+    def complete(self, q: int, level: Level, pes: Sequence[int] | None = None, timeout_s: float | None = None) -> None:
         """As ever."""
         self._follow()
-        super().complete(q, level, pes)
+        super().complete(q, level, pes, timeout_s)
         if q == self.inner:
             return
         with self._writing:

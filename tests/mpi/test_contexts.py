@@ -285,6 +285,26 @@ def test_destroying():
         shmem.ctx_destroy(ctx)
 
 
+def test_a_destroy_that_is_interrupted_has_destroyed_nothing(x, monkeypatch):
+    c, source = shmem.ctx_create(), np.arange(8)
+    shmem.put_nbi(x[0], source, shmem.my_pe(), ctx=c)
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(shmem.runtime.current().fabric, "complete", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            shmem.ctx_destroy(c)
+    assert live() == 1
+    assert c.pending() == 1
+    c.quiet(timeout=20)
+    assert c.pending() == 0
+    shmem.ctx_destroy(c)
+    with pytest.raises(ContextError):
+        c.pending()
+
+
 def test_a_destroyed_context_leaves_nothing_to_the_next(x):
     first = shmem.ctx_create()
     shmem.p(x[0, :1], 1, shmem.my_pe(), first)

@@ -187,6 +187,28 @@ def test_a_signal_ends_a_quiet_in_a_batch():
     held.close()
 
 
+TIMED: dict[str, Callable[[float], object]] = {
+    "quiet": lambda timeout: shmem.quiet(timeout=timeout),
+    "pe_quiet": lambda timeout: shmem.pe_quiet(range(shmem.n_pes()), timeout=timeout),
+    "barrier_all": lambda timeout: shmem.barrier_all(timeout=timeout),
+    "barrier": lambda timeout: shmem.barrier(timeout=timeout),
+}
+
+
+@pytest.mark.parametrize("call", TIMED.values(), ids=TIMED)
+def test_a_call_gives_up_when_it_was_told_to(call: Callable[[float], object]) -> None:
+    """Not after the limit of the job, 20 s here."""
+    held = Unreceived()
+    for timeout in (0.0, 0.15):
+        with pytest.raises(shmem.ShmemTimeout, match="queue pairs") as raised:
+            call(timeout)
+        assert raised.value.waited_s == pytest.approx(timeout)
+        assert raised.value.in_flight
+    held.receive()
+    call(20)
+    held.close()
+
+
 @pytest.fixture
 def short_limit(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A second for what a call waits for."""

@@ -167,15 +167,15 @@ class NicFabric(DirectFabric):
         if status is Status.NO_MEMORY:
             raise MemoryError("no memory for the requests of an adapter")
         if status is Status.STUCK:
-            self._stuck("a call that waits for its own request")
+            self._stuck("a call that waits for its own request", self.delivery.limit_s)
         if status is Status.FAILED and (engine := self._engine) is not None:
-            engine.settle_all(lambda: self._settle(engine, None))
+            engine.settle_all(lambda: self._settle(engine, None, self.delivery.limit_s))
 
-    def _stuck(self, what: str) -> None:
-        left, limit = described(self), self.delivery.limit_s
+    def _stuck(self, what: str, limit_s: float) -> None:
+        left = described(self)
         raise ShmemTimeout(
-            f"PE {self.me} waited {limit:.1f} s for {what}; in flight: {left}",
-            awaited=what, seen=None, in_flight=left, waited_s=limit, pe=self.me,
+            f"PE {self.me} waited {limit_s:.1f} s for {what}; in flight: {left}",
+            awaited=what, seen=None, in_flight=left, waited_s=limit_s, pe=self.me,
         )  # fmt: skip
 
     def hold(self, q: int, array: npt.NDArray[Any]) -> None:
@@ -187,20 +187,21 @@ class NicFabric(DirectFabric):
         self.lib.sm_nic_fence(self.adapter, q)
         super().fence(q)
 
-    def complete(self, q: int, level: Level, pes: Sequence[int] | None = None) -> None:
+    def complete(self, q: int, level: Level, pes: Sequence[int] | None = None, timeout_s: float | None = None) -> None:
         """Waits for what the level tells of. Raises ShmemTimeout where nothing moves it."""
+        limit_s = self.delivery.limit_s if timeout_s is None else timeout_s
         stage = Stage.SOURCE if level is Level.SOURCE else Stage.ANSWERED
         kinds = _RESULTS if level is Level.RESULT else _ALL
         for target in [-1] if pes is None else sorted(set(pes)):
-            self._complete(q, target, stage, kinds)
-        super().complete(q, level, pes)
+            self._complete(q, target, stage, kinds, limit_s)
+        super().complete(q, level, pes, timeout_s)
         if level is Level.VISIBLE and q == 0 and self._engine is not None:
-            self._settle(self._engine, pes)
+            self._settle(self._engine, pes, limit_s)
         if level is Level.VISIBLE and pes is None:
             self._held.pop(q, None)
 
-    def _complete(self, q: int, target: int, stage: Stage, kinds: int) -> None:
-        left = self.delivery.limit_s
+    def _complete(self, q: int, target: int, stage: Stage, kinds: int, limit_s: float) -> None:
+        left = limit_s
         while True:
             slice_ns = nanoseconds(min(SLICE_S, left))
             status = self.lib.sm_nic_complete(self.adapter, q, target, stage, kinds, slice_ns)
@@ -210,14 +211,14 @@ class NicFabric(DirectFabric):
                 raise MemoryError("no memory for the requests of an adapter")
             left -= SLICE_S
             if left <= 0:
-                self._stuck(f"completion of context {q}")
+                self._stuck(f"completion of context {q}", limit_s)
 
-    def _settle(self, engine: NicEngine, pes: Sequence[int] | None) -> None:
-        left = self.delivery.limit_s
+    def _settle(self, engine: NicEngine, pes: Sequence[int] | None, limit_s: float) -> None:
+        left = limit_s
         while engine.settle(pes, min(SLICE_S, left)) is not Status.OK:
             left -= SLICE_S
             if left <= 0:
-                self._stuck("completion of its queue pairs")
+                self._stuck("completion of its queue pairs", limit_s)
 
     def release(self, q: int) -> None:
         """Gives a queue back; what is on it is complete."""

@@ -60,11 +60,11 @@ class TracedFabric(NicFabric):
         super().fence(q)
         self._note("fence", began)
 
-    def complete(self, q: int, level: Level, pes: Sequence[int] | None = None) -> None:
+    def complete(self, q: int, level: Level, pes: Sequence[int] | None = None, timeout_s: float | None = None) -> None:
         """A call of the program."""
         began = time.monotonic_ns()
         try:
-            super().complete(q, level, pes)
+            super().complete(q, level, pes, timeout_s)
         finally:
             self._note("quiet" if level is Level.VISIBLE else f"completion ({level.name.lower()})", began)
 

@@ -307,7 +307,7 @@ class SimFabric:
             self._engine = SimEngine(self)
         return self._engine
 
-    def complete(self, q: int, level: Level, pes: Sequence[int] | None = None) -> None:
+    def complete(self, q: int, level: Level, pes: Sequence[int] | None = None, timeout_s: float | None = None) -> None:
         """Waits for the deliveries that the level tells of."""
         self.job.called()
         stage = (Stage.SOURCE, Stage.ANSWERED, Stage.ANSWERED)[level]
