@@ -54,7 +54,7 @@ def run_job(n: int, launcher: str, folder: Path, *program: str, survive: bool = 
             command, env=environment, stdin=subprocess.DEVNULL, stdout=sink, stderr=sink, start_new_session=True
         )
     try:
-        shm = _wait(process)
+        shm = _wait(process, output)
         left = _vanish(word)
         return Job(process.returncode, output.read_text(), time.monotonic(), left, shm)
     finally:
@@ -62,7 +62,7 @@ def run_job(n: int, launcher: str, folder: Path, *program: str, survive: bool = 
         process.wait()
 
 
-def _wait(process: subprocess.Popen[bytes]) -> set[str]:
+def _wait(process: subprocess.Popen[bytes], output: Path) -> set[str]:
     """Waits for the end; the files of /dev/shm that the job's processes had mapped meanwhile."""
     shm: set[str] = set()
     until = time.monotonic() + HANG_S
@@ -72,7 +72,8 @@ def _wait(process: subprocess.Popen[bytes]) -> set[str]:
             return shm
         except subprocess.TimeoutExpired:  # noqa: PERF203
             shm |= processes.shm_files(processes.below(process.pid))
-    raise AssertionError(f"the job hangs for {HANG_S:.0f} s")
+    left = [path.name for path in output.parent.iterdir()]
+    raise AssertionError(f"the job hangs for {HANG_S:.0f} s; files: {left}\n{output.read_text(errors='replace')}")
 
 
 def _vanish(word: str) -> list[int]:
