@@ -16,12 +16,13 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from enum import IntEnum
 
 import numpy as np
 
 from .enums import CMP
-from .errors import LockError
+from .errors import LockError, ShmemTimeout
 from .fabric.interface import Level
 from .records import RECORD, Amo, Kind, Op, Records, conditions, record
 from .runtime import PE
@@ -31,6 +32,7 @@ from .waiting import check_reachable, until
 HOME = 0  # the PE with the tail
 TURN, GAVE_UP, PASSED = 1 << 30, 1 << 29, 1 << 28
 NEXT = PASSED - 1
+PASSING_S = 1.0  # how long a living holder may take to pass over a dead PE
 _UNKNOWN = 0xFFFFFFFF  # no result of an atomic on a node or a tail
 
 
@@ -227,10 +229,22 @@ def acquire(pe: PE, place: Place, limit: float) -> None:
         advance(pe, place)
     if place.step is Step.WAITING:
         if pe.settings.on_death == "survive":
-            pe.fabric.dead(look=True)
-            check_reachable(pe, _ahead(pe, place)[-1])  # of the others that are dead the holder will take no notice
+            _check_holder(pe, place, end)
         _await(pe, place, CMP.GE, TURN, lambda: _before(pe, place), end)
         place.step = Step.HELD
+
+
+def _check_holder(pe: PE, place: Place, end: float) -> None:
+    """Raises PeerDied if the lock has died with its holder. Of others that are dead the holder takes no notice: it
+    passes them over, and between two of its steps for that one of them stands at the head of the queue. So a dead PE
+    there is the holder only if the turn has not come by some time later."""
+    dead = pe.fabric.dead(look=True)
+    if not dead or _ahead(pe, place)[-1] not in dead:
+        return
+    with suppress(ShmemTimeout):
+        _await(pe, place, CMP.GE, TURN, lambda: _before(pe, place), min(end, time.monotonic() + PASSING_S))
+        return
+    check_reachable(pe, _ahead(pe, place)[-1])
 
 
 def _return(pe: PE, place: Place) -> None:

@@ -6,6 +6,7 @@ a call that a signal handler interrupts, and what is shown is that the queue goe
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import math
 from collections.abc import Callable, Iterator
@@ -14,8 +15,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from shmem import lock_queue, waiting
+from shmem.errors import PeerDied
 from shmem.fabric.interface import Status
-from shmem.lock_queue import PASSED, Place, Step, acquire, advance, attempt, retreat
+from shmem.lock_queue import PASSED, TURN, Place, Step, acquire, advance, attempt, retreat
 from shmem.records import Amo
 
 NODE = 64  # the heap offset of the lock; its tail is 4 bytes behind
@@ -193,3 +196,71 @@ def test_every_interleaving(n: int, rounds: int) -> None:
     states, ends = explore(n, rounds)
     assert ends
     print(states)
+
+
+class OneDied(Fabric):
+    """PE 1 is dead, and a wait ends when it is told to."""
+
+    told: Status | None = None
+
+    def dead(self, *, look: bool) -> list[int]:
+        return [1]
+
+    def wait(self, condition: Any, seconds: float) -> tuple[Status, int]:
+        if self.told is None:
+            return super().wait(condition, seconds)
+        return self.told, -1
+
+
+def queued() -> Model:
+    """Three PEs in the queue, of which PE 0 has the lock and PE 1 dies."""
+    model = Model(3, 1)
+    for me, pe in enumerate(model.pes):
+        pe.settings.on_death = "survive"
+        model.left = 9
+        model.does[me] = WANTS
+        model.places[me].wanted = True
+        with contextlib.suppress(Stop):
+            acquire(pe, model.places[me], math.inf)
+    for pe in model.pes:
+        pe.fabric = OneDied(model, pe.me)
+    assert [place.step for place in model.places] == [Step.HELD, Step.WAITING, Step.WAITING]
+    return model
+
+
+def looks_and_waits(model: Model, me: int) -> None:
+    """A PE in the queue asks for the lock again, as after an error."""
+    model.left = 99
+    acquire(model.pes[me], model.places[me], 5.0)
+
+
+def test_who_waits_behind_a_dead_pe_is_not_told_that_the_lock_died_while_it_is_passed_on() -> None:
+    """Wherever its holder stands meanwhile: after each of its atomics, PE 2 asks."""
+    model, turns = queued(), 0
+    while not model.words[2][0] >= TURN:
+        with pytest.raises(Stop):  # it waits
+            looks_and_waits(model, 2)
+        model.places[0].wanted, model.left = False, 1
+        with contextlib.suppress(Stop):
+            retreat(model.pes[0], model.places[0])
+        turns += 1
+    assert turns > 4
+    looks_and_waits(model, 2)
+    assert model.places[2].step is Step.HELD
+
+
+def test_a_lock_whose_holder_died_is_lost() -> None:
+    model = queued()
+    model.places[0].wanted, model.left = False, 99
+    retreat(model.pes[0], model.places[0])
+    assert model.words[2][0] >= TURN  # PE 0 has passed PE 1 over
+    model.words[2][0] = 0  # had PE 1 died with its turn, PE 0 would have gone
+    model.words[1][0] = TURN | 3
+    model.pes[2].fabric.told = Status.TIMEOUT
+    monotonic = iter([0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0])
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (lock_queue, waiting):
+            patch.setattr(module, "time", SimpleNamespace(monotonic=lambda: next(monotonic)))
+        with pytest.raises(PeerDied) as raised:
+            looks_and_waits(model, 2)
+    assert raised.value.lost_pe == 1
