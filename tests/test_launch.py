@@ -21,11 +21,14 @@ from pathlib import Path
 import pytest
 
 from shmem import launch
+from shmem.cli import main
 from shmem.errors import ArgumentError, StateError
 from shmem.watch import processes, remove
+from tests.launcher.cells import FULL
 
 SHMEMU = [sys.executable, "-m", "shmem.cli"]
 DEADLINE_S = 60.0  # of a whole test; nothing waits for it
+FEW = 3 if FULL else 2  # PEs of a job in which one dies: the others are told by the same watch, however many they are
 
 # Every program begins with this. `up()` starts MPI and says so, with what MPI made in /dev/shm.
 PRELUDE = """\
@@ -201,7 +204,7 @@ DEATHS = {
 @pytest.mark.parametrize("death", DEATHS)
 def test_a_pe_that_dies_before_mpi_starts_ends_the_job(program: Program, death: str) -> None:
     """MPICH alone would leave the others spinning in MPI_Init for ever."""
-    ended = shmemu("run", "-n", 3, program(f"if pe == 1:\n    {death}\nup()"))
+    ended = shmemu("run", "-n", FEW, program(f"if pe == 1:\n    {death}\nup()"))
     code, words = DEATHS[death]
     assert words in ended.err
     assert re.findall(r"shmemu: (PE \d)", ended.err) == ["PE 1"]
@@ -212,7 +215,7 @@ def test_a_pe_that_dies_before_mpi_starts_ends_the_job(program: Program, death: 
 @pytest.mark.parametrize("death", DEATHS)
 def test_a_pe_that_dies_while_others_wait_ends_the_job(program: Program, death: str) -> None:
     body = f"world = up()\nworld.Barrier()\nif pe == 1:\n    {death}\nworld.Barrier()"
-    ended = shmemu("run", "-n", 3, program(body))
+    ended = shmemu("run", "-n", FEW, program(body))
     code, words = DEATHS[death]
     assert words in ended.err
     assert re.findall(r"shmemu: (PE \d)", ended.err) == ["PE 1"]
@@ -326,8 +329,14 @@ def test_a_launcher_that_is_killed_takes_the_job_along(running: Callable[[int, s
         (["--nonsense"], "--nonsense"),
     ],
 )
-def test_wrong_use_is_one_sentence(args: list[str], words: str) -> None:
-    assert words in shmemu(*args).sentence()
+def test_wrong_use_is_one_sentence(
+    args: list[str], words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In this process: what refuses starts nothing. That the command itself is such a sentence is the next test."""
+    for name in os.environ.keys() - environment().keys():
+        monkeypatch.delenv(name)
+    code = main(args)
+    assert words in Ended(code, *capsys.readouterr()).sentence()
 
 
 def test_a_bad_variable_is_one_sentence() -> None:
