@@ -163,7 +163,7 @@ ENDS_BADLY = (
     + """
 import atexit
 
-def test_right():
+def test_before_the_last():
     all_there()
 
 def test_last():
@@ -330,10 +330,10 @@ def test_nothing_is_left(suite: Run) -> None:
 
 
 def test_one_test_by_its_id_and_in_every_cell(tmp_path: Path) -> None:
-    alone = run(tmp_path, "test_suite.py::test_parameters[direct-3-2-y]", test_suite=SUITE)
-    assert alone.outcomes == {"test_parameters[direct-3-2-y]": "passed"}
-    everywhere = run(tmp_path, "test_suite.py::test_all_skip", cells="direct-1,direct-2", test_suite=SUITE)
-    assert everywhere.outcomes == {f"test_all_skip[direct-{n}]": "skipped" for n in (1, 2)}
+    chosen = ("test_suite.py::test_parameters[direct-3-2-y]", "test_suite.py::test_all_skip")
+    few = run(tmp_path, *chosen, cells="direct-1,direct-3", test_suite=SUITE)
+    everywhere = {f"test_all_skip[direct-{n}]": "skipped" for n in (1, 3)}
+    assert few.outcomes == {"test_parameters[direct-3-2-y]": "passed", **everywhere}
 
 
 def test_stops_at_the_first_failure(tmp_path: Path) -> None:
@@ -343,21 +343,26 @@ def test_stops_at_the_first_failure(tmp_path: Path) -> None:
     assert (first.outcomes["test_all_fail[direct-3]"], first.code, first.left) == ("failure", 1, [])
 
 
-def test_job_that_ends_badly_fails_its_last_test(tmp_path: Path) -> None:
-    bad = run(tmp_path, test_ends=ENDS_BADLY)
-    assert bad.outcomes == {"test_right[direct-3]": "passed", "test_last[direct-3]": "failure"}
-    says(bad, "test_last", "the job ended with code")
+@pytest.fixture(scope="module")
+def leak(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """Tests that leave memory, then a file whose last test makes the job end badly."""
+    folder = tmp_path_factory.mktemp("leak")
+    return run(folder, "test_leaves.py", "test_ends.py", test_leaves=LEAVES_MEMORY, test_ends=ENDS_BADLY)
 
 
-def test_test_that_leaves_memory_fails_and_the_job_goes_on(tmp_path: Path) -> None:
-    leak = run(tmp_path, "-k", "not on_one", test_leaves=LEAVES_MEMORY)
+def test_job_that_ends_badly_fails_its_last_test(leak: Run) -> None:
+    assert list(leak.outcomes)[-2:] == ["test_before_the_last[direct-3]", "test_last[direct-3]"]
+    assert leak.outcomes["test_before_the_last[direct-3]"] == "passed", leak.text
+    says(leak, "test_last", "the job ended with code")
+
+
+def test_test_that_leaves_memory_fails_and_the_job_goes_on(leak: Run) -> None:
     says(leak, "test_forgets", "PEs 0, 1, 2 of 3: ", "zeros((3,), int32) at ", "test_leaves.py:9")
     assert "ones(" not in leak.failures["test_forgets[direct-3]"]
     assert leak.outcomes["test_starts_with_an_empty_heap[direct-3]"] == "passed"
 
 
-def test_memory_left_on_one_pe_names_it_and_ends_the_job(tmp_path: Path) -> None:
-    leak = run(tmp_path, "-k", "on_one or right", test_leaves=LEAVES_MEMORY)
+def test_memory_left_on_one_pe_names_it_and_ends_the_job(leak: Run) -> None:
     says(leak, "test_forgets_on_one_pe_only", "PE 2 of 3: ", "malloc(64) at ")
     assert leak.outcomes["test_right[direct-3]"] == "passed"
 
