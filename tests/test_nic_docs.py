@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.launcher.cells import FULL
+
 from .test_launch import shmemu
 
 PAGE = Path(__file__).parents[1] / "docs" / "nic.md"
@@ -35,8 +37,11 @@ def test_without_one_it_does_not(program: Path, how: list[str]) -> None:
     assert shmemu("run", "-n", 2, *how, program).code == 0
 
 
-@pytest.mark.parametrize("seed", ["1", "2", "3"])
-@pytest.mark.parametrize("profile", ["openshmem", "rc_relaxed", "srd"])
+PROFILES = ("openshmem", "rc_relaxed", "srd")
+SEEDED = [(profile, seed) for profile in PROFILES for seed in "123"]
+
+
+@pytest.mark.parametrize(("profile", "seed"), SEEDED if FULL else list(zip(PROFILES, "123", strict=True)))
 def test_with_the_fence_it_is_right(program: Path, profile: str, seed: str) -> None:
     program.write_text(program.read_text().replace(LATER, "shmem.fence()"))
     ended = shmemu("run", "-n", 2, "--fabric", "nic", "--profile", profile, "--seed", seed, program)
