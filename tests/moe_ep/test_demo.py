@@ -21,6 +21,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from moe_ep.demo import cli, inputs, report, table
+from tests.launcher.cells import FULL
 
 BF16 = np.dtype(ml_dtypes.bfloat16)
 FAULTY = Path(__file__).with_name("faulty_job.py")
@@ -342,7 +343,8 @@ def independent_bytes(idx: Any, ranks: int, experts: int, row: int, beside: int)
     return count
 
 
-@pytest.mark.parametrize("pes", [1, 2, 3, 4])
+# Four run below, with fewer tokens; two where the demo is shown to be free of races (tests/sanitize).
+@pytest.mark.parametrize("pes", [1, 2, 3, 4] if FULL else [1, 3])
 def test_the_demo_equals_the_oracle(pes: int, tmp_path: Path) -> None:
     (tmp_path / "text").write_text(TEXT)
     done = demo("-n", str(pes), "--text", "text", *SMALL, cwd=tmp_path)
