@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import shmem
+from tests.launcher.cells import FULL
 
 FOLDER = Path(__file__).parent.parent / "benchmarks"
 if str(FOLDER) not in sys.path:
@@ -103,11 +104,13 @@ def test_virtual_time_gives_right_results_and_the_times_of_closed_forms(tmp_path
 
 
 def test_recorded_programs_are_right_and_do_not_race(tmp_path):
-    output = run_quick("sanitizer", "--pes", "2", "--cases", "heat,sort,loop,puts", "--out", str(tmp_path))
+    """In CI an example and a loop: the other example is recorded in tests/sanitize, the other loop only loads."""
+    cases = ("heat", "sort", "loop", "puts") if FULL else ("heat", "puts")
+    output = run_quick("sanitizer", "--pes", "2", "--cases", ",".join(cases), "--out", str(tmp_path))
     assert "all results are right" in output
     rows = json.loads((tmp_path / "sanitizer.json").read_text())["rows"]
     assert {(row["case"], row["what"]) for row in rows} == {
-        (case, what) for case in ("heat", "sort", "loop", "puts") for what in ("plain", "recorded")
+        (case, what) for case in cases for what in ("plain", "recorded")
     }
 
 
