@@ -338,7 +338,7 @@ def test_a_file_that_can_not_be_loaded(check: Check, name: str) -> None:
         (["prog.py::np"], "prog.py has no function np"),
         (["prog.py::pair"], "pair(a, b) takes neither nothing nor the PE"),
         (["prog.py", "-n", "0"], "n_pes=0"),
-        (["prog.py", "-n", "two"], "valid integer"),
+        (["prog.py", "-n", "two"], "valid int"),
         (["prog.py", "--profile", "nfs"], "no profile 'nfs'"),
         (["prog.py", "--strategy", "luck"], "no strategy 'luck'"),
         (["prog.py", "--budget", "soon"], "budget='soon'"),
