@@ -57,12 +57,18 @@ def names_the_culprit(job: Job, place: str, way: str, n: int, launcher: str) -> 
         assert f"PE {last}" in job.text
 
 
+def fault(job: Job, folder: Path) -> float:
+    """When the failing PE was about to fail."""
+    assert (folder / "fault").exists(), job.text
+    return float((folder / "fault").read_text())
+
+
 @pytest.mark.parametrize(("place", "way", "n", "launcher"), sorted(set(cases())))
 def test_fault_ends_the_job(tmp_path: Path, place: str, way: str, n: int, launcher: str) -> None:
     quiet = way in SILENT or (place, way) == ("wait", "other")
     program = (str(PROGRAMS / "fails.py"), place, way, str(tmp_path))
     job = run_job(n, launcher, tmp_path, *program, SHMEMU_TIMEOUT_S="2" if quiet else "20")
-    fault_s = float((tmp_path / "fault").read_text())
+    fault_s = fault(job, tmp_path)
     assert job.code != 0, job.text
     assert job.left == []
     if (place, way, launcher) == ("init", "SIGSTOP", "mpiexec"):
@@ -93,7 +99,7 @@ def test_system_exit_under_plain_mpiexec_ends_the_job_with_its_status(
 ) -> None:
     """mpi4py finalizes MPI where it started it, and would wait there for PEs that wait for the one that left."""
     job = run_job(n, "mpiexec", tmp_path, str(PROGRAMS / "fails.py"), place, "SystemExit", str(tmp_path), order)
-    fault_s = float((tmp_path / "fault").read_text())
+    fault_s = fault(job, tmp_path)
     assert (job.code, job.left, left_in_shm(job)) == (3, [], []), job.text
     assert job.ended_s - fault_s < WITHIN_S, job.text
     assert not list(tmp_path.glob("passed.*")) or place == "end", job.text
@@ -181,7 +187,7 @@ def test_teams_of_the_living_go_on(tmp_path: Path, n: int) -> None:
 
 def test_failure_in_a_thread_ends_the_job(tmp_path: Path) -> None:
     job = run_job(2, "mpiexec", tmp_path, str(PROGRAMS / "thread_fails.py"), str(tmp_path))
-    fault_s = float((tmp_path / "fault").read_text())
+    fault_s = fault(job, tmp_path)
     assert job.code != 0
     assert job.ended_s - fault_s < WITHIN_S
     assert "PE 1: ValueError: planted in a thread" in job.text

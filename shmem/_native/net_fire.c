@@ -95,10 +95,11 @@ static int receive(sm_net *net, sm_req *r) {
         .has_immediate = sm_net_has(r, SM_REQ_IMMEDIATE), .nbytes = sm_net_size(&r->w.at), .immediate = r->w.immediate,
     };
     if (cq < 0) return SM_NET_NONE;
-    if (r->holds) told.queue = net->takers[r->w.taker].ring->pair;
-    int done = sm_net_tell(net, cq, &told);
-    if (r->holds) sm_net_told(r, &net->takers[r->w.taker]);
-    return done;
+    if (r->holds) {
+        told.queue = net->takers[r->w.taker].ring->pair;
+        sm_net_told(r, &net->takers[r->w.taker]);
+    }
+    return sm_net_tell(net, cq, &told);
 }
 
 /* The events whose unit is one of the request's. */

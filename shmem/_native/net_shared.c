@@ -51,6 +51,7 @@ int sm_net_take_ring(sm_net *net, sm_req *r, sm_taker *t, sm_item *receive) {
     return 1;
 }
 
+/* Before the completion is there: who has seen it may close the queue pair at once, and nothing of ours is in its way. */
 void sm_net_told(sm_req *r, sm_taker *t) {
     r->holds = 0;
     if (t->ring) atomic_fetch_sub(&SM_SHARED(t->ring->using), 1);

@@ -156,9 +156,8 @@ static int take(sm_net *net, sm_req *r, sm_taker *t) {
                    .status = SM_STATUS_LOC_LEN, .nbytes = size, .opcode = SM_RECEIVE};
     sm_net_doom(net, r, SM_STATUS_REM_INV_REQ);
     if (t->arena) told.queue = t->ring->pair;
-    int done = sm_net_tell(net, t->cq, &told);
     if (r->holds) sm_net_told(r, t);
-    return done;
+    return sm_net_tell(net, t->cq, &told);
 }
 
 int sm_net_accept(sm_net *net, sm_req *r) {

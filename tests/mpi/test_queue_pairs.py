@@ -159,6 +159,28 @@ def test_what_is_sent_goes_to_posted_receives_in_order(private):
 
 
 @pytest.mark.mpi(min_size=2)
+@pytest.mark.core
+def test_who_sees_the_completion_of_a_receive_may_close_the_queue_pair():
+    """Nothing of the sender is still in its way. Read as `close` reads it, so that one pair does for many rounds."""
+    s = Setting()
+    fabric = shmem.runtime.current().fabric
+    tables = fabric.arena_of(s.me)
+    held = []
+    for _ in range(100):
+        s.back.post_recv(s.to[:1])
+        shmem.barrier_all()
+        s.qp.post(nic.WorkRequest(nic.SEND, local=s.source[:1]))
+        s.received.wait()
+        rings = [fabric.ffi.cast("sm_rq_ring *", fabric.ffi.cast("char *", tables) + tables.pair[i].offset)
+                 for i in range(tables.pairs) if tables.pair[i].offset]  # fmt: skip
+        held.append([ring.using for ring in rings])
+        s.cq.wait()
+    s.close()
+    assert held == [[0] * len(held[0])] * 100
+    assert len(held[0]) == (1 if s.n == 2 else 2)
+
+
+@pytest.mark.mpi(min_size=2)
 def test_immediates_and_notified_words():
     s = Setting()
     s.back.post_recv(np.zeros(0, np.int64))
