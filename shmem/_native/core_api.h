@@ -58,6 +58,7 @@ void sm_retire(sm_pe *p);                                    /* no heap is used 
 uint64_t sm_map_segment(uint64_t head, uint64_t head_bytes, uint64_t heap, uint64_t heap_bytes);
 sm_pe *sm_open(int me, int n, const uint64_t *segments, uint64_t heap_bytes, int cores, int survive);
 uint64_t sm_bulk_bytes(const sm_pe *p);                      /* of one PE's share of work too large for the cache */
+uint64_t sm_spill_bytes(const sm_pe *p);                     /* that each PE gets when the results of all fill the cache */
 void sm_close(sm_pe *p);
 void sm_announce(sm_pe *p);                                  /* header of the own segment ready; before a barrier */
 void sm_mark_live(sm_pe *p, uint64_t off, uint64_t n, int live);

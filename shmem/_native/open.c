@@ -120,6 +120,12 @@ uint64_t sm_bulk_bytes(const sm_pe *p) {
     return share < 1u << 20 ? share : 1u << 20;
 }
 
+/* A collective of this many bytes on every PE goes past the cache: fewer are read again by whoever got them, out of it. */
+uint64_t sm_spill_bytes(const sm_pe *p) {
+    uint64_t cache = 2 * p->streaming_bytes, most = 32u << 20;
+    return (cache < most ? cache : most) / (uint64_t)p->n;
+}
+
 int sm_find_dead(sm_pe *p) {
     int dead = 0;
     for (int i = 0; i < p->n; i++) {

@@ -78,7 +78,7 @@ class Script:
         ends: what is done to own arrays, also by others: offset, bytes, whether they are written.
         """
         self.in_place = ends
-        self._streaming = STREAMING if nbytes >= self.pe.fabric.bulk_bytes else 0
+        self._streaming = STREAMING if nbytes >= self.pe.fabric.spill_bytes else 0
 
     def others(self) -> list[int]:
         """All members as positions in the team, beginning with this PE."""

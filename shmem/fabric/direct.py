@@ -174,6 +174,7 @@ class DirectFabric:
         if self.pe == self.ffi.NULL:
             raise MemoryError("no memory for the tables of the direct fabric")
         self.bulk_bytes = int(self.lib.sm_bulk_bytes(self.pe))  # from here on the copies of a batch bypass the cache
+        self.spill_bytes = int(self.lib.sm_spill_bytes(self.pe))
         self._address = int(self.ffi.cast("uintptr_t", self.pe))
         self.heap = self.heaps(self, segments, nbytes)
         self.lib.sm_announce(self.pe)

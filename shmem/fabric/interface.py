@@ -155,6 +155,7 @@ class Fabric(Protocol):
     meet_bytes: int  # copying so many bytes takes about as long as a barrier
     frees: int  # how often a block of the heap was given back
     bulk_bytes: int  # from so many on, the copies of a batch bypass the cache
+    spill_bytes: int  # and those of a collective in which every PE gets so many
 
     def attach(self, nbytes: int) -> Heap:
         """Gives every PE a heap of `nbytes`, zero and not touched. Collective; once, before anything else."""

@@ -68,6 +68,29 @@ def test_fcollect_of_every_size(size):
 
 
 @pytest.mark.core
+@pytest.mark.parametrize("size", [4099, 20001])
+def test_copies_past_the_cache(monkeypatch, size):
+    """As when the results of all PEs don't fit it together; what another PE reads next is there."""
+    monkeypatch.setattr(current().fabric, "spill_bytes", 0)
+    n, me = shmem.n_pes(), shmem.my_pe()
+    source, target = shmem.zeros(n * size, U1), shmem.zeros(n * size + SPARE, U1)
+    ends = [0] * SPARE
+    for turn in range(4):  # the third of a kind is replayed in C
+        source[:] = payload(U1, n * size, me, turn)
+        whole = _blocks(U1, n * size, turn)
+        shmem.fcollect(target, source[:size])
+        assert same(target, np.concatenate([*(part[:size] for part in whole), ends]).astype(U1))
+        shmem.alltoall(target[: n * size], source)
+        sent = [part[me * size : (me + 1) * size] for part in whole]
+        assert same(target, np.concatenate([*sent, ends]).astype(U1))
+        shmem.broadcast(target, source, turn % n, n * size)
+        assert same(target, np.concatenate([whole[turn % n], ends]).astype(U1))
+        shmem.max_reduce(target, source, n * size)
+        assert same(target, np.concatenate([np.max(whole, axis=0), ends]).astype(U1))
+    free(source, target)
+
+
+@pytest.mark.core
 @pytest.mark.parametrize("size", SIZES)
 def test_alltoall_of_every_size(size):
     n, me = shmem.n_pes(), shmem.my_pe()

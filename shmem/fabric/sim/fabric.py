@@ -55,7 +55,7 @@ class SimFabric:
         )  # fmt: skip
         self.inner = CONTEXTS + 1
         self.meet_bytes = 1 << 11
-        self.bulk_bytes = 1 << 62
+        self.bulk_bytes = self.spill_bytes = 1 << 62
         self.frees = 0
         self.teams: dict[int, tuple[int, ...]] = {0: tuple(range(self.n))}
         self._queues = list(range(CONTEXTS, 0, -1))
