@@ -60,7 +60,7 @@ class World:
         if settings.fabric == "nic":
             from .fabric.nic.fabric import arena_bytes
 
-            more = arena_bytes()
+            more += arena_bytes()
         nbytes = fitting_heap(self, asked, given, head_bytes() + SCRATCH_BYTES + more)
         cores = len(os.sched_getaffinity(0))
         job = self.me, self.n, partial(shared_segments, self), cores, settings.on_death == "survive", settings.isa
@@ -79,6 +79,11 @@ class World:
 
         limit, status = settings.timeout_s, settings.status_file
         moves = Delivery(profile(settings.profile), settings.seed, settings.progress, limit_s=limit, status_file=status)
+        if settings.sanitize is not None:
+            from .sanitize.nic import RecordingNicFabric
+
+            recorded: tuple[Any, ...] = *job, *self._stream(settings.sanitize)
+            return RecordingNicFabric(*recorded, delivery=moves)
         if settings.trace is None:
             return NicFabric(*job, delivery=moves)
         from .fabric.nic.traced import TracedFabric

@@ -160,7 +160,7 @@ VARIABLES: tuple[Variable, ...] = (
              "at once, or only calls that wait for completion"),
     Variable("trace", _PATH, None, "file to write a timeline of a run on nic to (Trace Event JSON)"),
     Variable("sanitize", _PATH, None, "folder for the streams of accesses of each PE, "
-             "which `shmemu race` judges; direct only"),
+             "which `shmemu race` judges; direct and nic"),
     Variable("isa", _choice("auto", "portable", "avx2", "neon"), "auto",
              "instruction set of the native copies"),
     Variable("poison", _FLAG, "0", "fill freed memory with 0xDB, so that a stale view is noticed"),
@@ -247,8 +247,8 @@ def check_supported(settings: Settings) -> None:
         raise ArgumentError(
             f"SHMEMU_SANITIZE={settings.sanitize} records real runs: unset it, and use shmemu check --races on sim"
         )
-    if settings.sanitize is not None and settings.fabric == "nic":
-        raise ArgumentError(f"SHMEMU_SANITIZE={settings.sanitize} does not record the fabric nic yet: unset it")
+    if settings.sanitize is not None and settings.trace is not None:
+        raise ArgumentError(f"SHMEMU_SANITIZE={settings.sanitize} and SHMEMU_TRACE={settings.trace}: one at a time")
 
 
 def _variable(field: str) -> Variable:

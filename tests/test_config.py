@@ -256,6 +256,10 @@ def test_only_real_runs_are_recorded():
     config.check_supported(read({"SHMEMU_SANITIZE": "x"}))
     with pytest.raises(ArgumentError, match="use shmemu check --races on sim"):
         config.check_supported(read({"SHMEMU_SANITIZE": "x", "SHMEMU_FABRIC": "sim"}))
+    on_nic = {"SHMEMU_SANITIZE": "x", "SHMEMU_FABRIC": "nic"}
+    config.check_supported(read(on_nic))
+    with pytest.raises(ArgumentError, match="SHMEMU_SANITIZE=x and SHMEMU_TRACE=y: one at a time"):
+        config.check_supported(read({**on_nic, "SHMEMU_TRACE": "y"}))
 
 
 def test_the_docs_page_marks_what_does_not_exist_yet():

@@ -3,7 +3,7 @@
  * and takes the next time after its own and theirs, which becomes theirs; so does who has seen a word. So times ascend
  * along each program and along the changes of each word: in their order all of a run can have happened one after the other.
  * Who dies with a lock loses it after a second. */
-#include "core.h"
+#include "nic.h"
 
 #include <string.h>
 #include <time.h>
@@ -28,7 +28,9 @@ typedef struct {
 
 uint64_t sm_clocks_bytes(void) { return (sizeof(table) + 4095) / 4096 * 4096; }
 
-static table *table_of(sm_pe *p, int pe) { return (table *)(p->heap[pe] + p->heap_bytes - sm_clocks_bytes()); }
+static table *table_of(sm_pe *p, int pe) { return (table *)(p->heap[pe] + p->clocks); }
+
+void sm_clocks_at(sm_pe *p, uint64_t offset) { p->clocks = offset; }
 
 static uint64_t entries_of(uint64_t off, uint64_t n) {
     uint64_t mask = 0;
@@ -75,6 +77,13 @@ static void leave(table *t, uint64_t mask) {
         atomic_store_explicit(&t->entries[__builtin_ctzll(mask)].owner, 0, memory_order_release);
 }
 
+uint64_t sm_clocks_enter(sm_pe *p, int pe, uint64_t off, uint64_t n, uint64_t now, uint64_t *entries) {
+    *entries = entries_of(off, n);
+    return enter(p, table_of(p, pe), *entries, now);
+}
+
+void sm_clocks_leave(sm_pe *p, int pe, uint64_t entries) { leave(table_of(p, pe), entries); }
+
 /* The entries of the bytes that a record changes at its PE, or whose value it takes in one step. */
 static uint64_t touched(const sm_op *op) {
     int64_t step = (int32_t)(op->aux & 0xffffffff);
@@ -91,10 +100,27 @@ static uint64_t touched(const sm_op *op) {
     }
 }
 
-int sm_clocks_run(sm_pe *p, int q, sm_op *ops, int64_t n, int64_t *done, uint64_t *now, uint64_t *times) {
+/* What an adapter carries out has the time at which it was posted, and lands at times of its own. */
+static int post(sm_pe *p, int q, sm_op *ops, int64_t *done, uint64_t *now, uint64_t *time, sm_op *kept) {
+    const sm_op *op = &ops[*done];
+    int waits = op->op == SM_AMO && op->src && !(op->flags & SM_NBI);
+    *time = ++*now;
+    uint64_t number = sm_nic_begin(p->nic, *now);
+    if (kept) kept->id = number;
+    int status = sm_run(p, q, ops, *done + 1, done, 0);
+    *now = sm_nic_now(p->nic, *now);
+    if (waits && kept) kept->n = ++*now;
+    return status;
+}
+
+int sm_clocks_run(sm_pe *p, int q, sm_op *ops, int64_t n, int64_t *done, uint64_t *now, uint64_t *times, sm_op *kept) {
     int status = SM_OK;
     while (*done < n && !status) {
         int64_t i = *done;
+        if (p->detour && sm_nic_takes(p->nic, &ops[i])) {
+            status = post(p, q, ops, done, now, &times[i], kept ? &kept[i] : NULL);
+            continue;
+        }
         uint64_t mask = touched(&ops[i]);
         table *t = mask ? table_of(p, ops[i].pe) : NULL;
         if (t) *now = enter(p, t, mask, *now);

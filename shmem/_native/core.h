@@ -82,6 +82,7 @@ struct sm_pe {
     int me, n, cores, spin, survive;
     _Atomic int unyielding;                 /* barriers in which this PE lets nobody by, see barrier.c */
     uint64_t heap_bytes, streaming_bytes;   /* puts of at least this many bytes bypass the cache */
+    uint64_t clocks;                        /* of recorded runs: where their table is in each heap */
     char *base;                             /* own heap */
     char **heap;                            /* heap of each PE, NULL if out of reach */
     sm_head **head;
@@ -120,6 +121,8 @@ void sm_futex_wake(sm_pe *p, _Atomic uint32_t *word);
 int sm_put_many(sm_pe *p, const sm_many *m);        /* 0, or -1 and nothing done: a PE or row that does not exist */
 void sm_copy_blocks(char *dst, int64_t dst_stride, const char *src, int64_t src_stride, uint64_t width, uint64_t n);
 void sm_close_stores(void);
+uint64_t sm_clocks_enter(sm_pe *p, int pe, uint64_t off, uint64_t n, uint64_t now, uint64_t *entries);
+void sm_clocks_leave(sm_pe *p, int pe, uint64_t entries);
 int sm_in_barrier(const sm_pe *p, int slot);
 void sm_copy_rows(const sm_op *op);
 void sm_reduce_rows(const sm_op *op);

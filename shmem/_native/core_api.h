@@ -123,12 +123,14 @@ uint64_t sm_noted(const sm_pe *p, int pe, int slot);
 /* Runs records [*done, n) of queue q in order; on SM_TIMEOUT and SM_INTERRUPTED call again to go on. */
 int sm_run(sm_pe *p, int q, sm_op *ops, int64_t n, int64_t *done, int64_t timeout_ns);
 
-/* Clocks of recorded runs, see clocks.c: a table of that many bytes at the end of each heap. `now` is the time of the own
- * program. sm_clocks_run is sm_run for records that never block, and gives each its time; sm_clocks_look takes one for own
- * words that were seen, sm_clocks_test looks at own words and takes it. A barrier: arrive with the own time, then meet; what
- * comes after is later than sm_clocks_met says. */
+/* Clocks of recorded runs, see clocks.c: a table of that many bytes at an offset of each heap. `now` is the time of the own
+ * program. sm_clocks_run is sm_run for records that never block, and gives each its time; where an adapter carries them
+ * out, its copy in `kept` gets the number under which it has landed (`id`), an atomic with a result also the time when it
+ * had that (`n`). sm_clocks_look takes a time for own words that were seen, sm_clocks_test looks at own words and takes it.
+ * A barrier: arrive with the own time, then meet; what comes after is later than sm_clocks_met says. */
 uint64_t sm_clocks_bytes(void);
-int sm_clocks_run(sm_pe *p, int q, sm_op *ops, int64_t n, int64_t *done, uint64_t *now, uint64_t *times);
+void sm_clocks_at(sm_pe *p, uint64_t offset);
+int sm_clocks_run(sm_pe *p, int q, sm_op *ops, int64_t n, int64_t *done, uint64_t *now, uint64_t *times, sm_op *kept);
 uint64_t sm_clocks_look(sm_pe *p, uint64_t off, uint64_t n, uint64_t now);
 uint64_t sm_clocks_test(sm_pe *p, const sm_condition *all, int64_t n, uint8_t *held, uint64_t now);
 void sm_clocks_arrive(sm_pe *p, int leader, int slot, uint64_t now);

@@ -142,6 +142,8 @@ void sm_net_close(sm_net *net) {
     for (int64_t i = 0; net->cqs && i < net->ncqs; i++) free(net->cqs[i].entries);
     for (int64_t i = 0; net->takers && i < net->ntakers; i++) free(net->takers[i].posted.items);
     free(net->log);
+    if (net->landings) free(net->landings->list);
+    free(net->landings);
     free(net->reqs);
     free(net->spaces);
     free(net->queues);

@@ -76,6 +76,13 @@ typedef struct {
     int pe;
 } sm_space;
 typedef struct { int64_t receives; int32_t cq; } sm_receiver;
+typedef struct {                            /* what has landed and was not taken, see nic_clocks.c */
+    sm_pe *p;
+    uint64_t now, op;                       /* time of the engine; number of the record that is posted */
+    sm_landing *list;
+    uint64_t n, room;
+    int lost;                               /* there was no memory for one */
+} sm_landings;
 
 struct sm_net {
     sm_net_profile profile;
@@ -92,6 +99,7 @@ struct sm_net {
     sm_mark *log;                           /* NULL: nothing is logged */
     uint64_t n_log, log_room;
     int log_full;
+    sm_landings *landings;                  /* NULL: nobody asks at which times of a recorded run bytes have changed */
     sm_pe *p;                               /* shared memory: whose engine this is; else NULL */
     int64_t n_special;                      /* of those in flight: stores, fenced, in need of a receive */
     uint8_t is_free[5];                     /* by kind: a request waits for special ones only, if it has no flags */
@@ -159,6 +167,10 @@ void sm_net_give_up(sm_net *net, sm_req *r);
 int sm_net_flush_receives(sm_net *net, sm_queue *q, int queue, const sm_req *r);
 /* net_log.c */
 void sm_net_mark(sm_net *net, const sm_req *r, int act, const sm_place *place);
+/* nic_clocks.c */
+int sm_net_timed(sm_net *net, sm_req *r, const sm_event *event, const sm_place *place,
+                 int (*happens)(sm_net *net, sm_req *r, const sm_event *event));
+void sm_net_brought(sm_net *net, const sm_req *r, const sm_place *place);       /* a result */
 /* net_shared.c */
 int sm_net_cq_at(sm_net *net, sm_cq_ring *ring);                 /* a completion queue in shared memory */
 int sm_net_taker_at(sm_net *net, int pe, int peer, int index, sm_arena *arena, int64_t heap, int64_t there);

@@ -137,6 +137,13 @@ typedef struct {
     int32_t act, target, queue, kind;
 } sm_mark;
 
+/* On a recorded run: bytes of a PE's heap that have changed, at which time, and by which record; `act` as above. Results
+ * that have come are of PE -1, at addresses of this process. */
+typedef struct {
+    uint64_t time, op, lo, hi;
+    int32_t pe, act;
+} sm_landing;
+
 /* An engine with room for so many requests at once, which grows where that is not enough; the tables must outlive it. */
 sm_net *sm_net_open(const sm_net_profile *profile, int64_t requests);        /* NULL: no memory */
 void sm_net_close(sm_net *net);

@@ -80,6 +80,7 @@ static void land(sm_net *net, sm_req *r, uint64_t unit) {
         first -= sm_net_size(piece);
     sm_place there = {piece->space, piece->lo + first, piece->lo + first + (hi - lo)};
     sm_net_place(net, &there, r->data + lo);
+    if (net->landings) sm_net_brought(net, r, &there);
     sm_net_landed(r)[unit >> 6] |= 1ull << (unit & 63);
     r->landed++;
 }
@@ -124,14 +125,24 @@ static int do_event(sm_net *net, sm_req *r, const sm_event *event) {
     }
 }
 
-static void log_event(sm_net *net, const sm_req *r, const sm_event *event) {
+/* The bytes that an event is about. */
+static sm_place place_of(const sm_req *r, const sm_event *event) {
     sm_place place = event->act == SM_ACT_WORD ? r->w.word : r->w.at;
     if (of_units(event->act)) {
         uint64_t lo, hi;
         sm_net_unit(r, (uint64_t)event->unit, &lo, &hi);
         place = (sm_place){r->w.at.space, r->w.at.lo + lo, r->w.at.lo + hi};
     }
-    sm_net_mark(net, r, event->act, &place);
+    return place;
+}
+
+static int happens(sm_net *net, sm_req *r, const sm_event *event) {
+    sm_place place = place_of(r, event);
+    if (net->log) sm_net_mark(net, r, event->act, &place);
+    int changes = event->act == SM_ACT_PLACE || event->act == SM_ACT_AGAIN || event->act == SM_ACT_WORD;
+    if (net->landings && changes && r->w.kind != SM_KIND_READ && place.space < net->landings->p->n)
+        return sm_net_timed(net, r, event, &place, do_event);
+    return do_event(net, r, event);
 }
 
 int sm_net_fire(sm_net *net, const sm_event *event) {
@@ -139,9 +150,8 @@ int sm_net_fire(sm_net *net, const sm_event *event) {
     sm_req *r = sm_net_find(net, event->pe, event->number);
     if (!r) return SM_NET_NONE;
     if (of_units(event->act) && (event->unit < 0 || (uint64_t)event->unit >= r->units)) return SM_NET_BAD;
-    if (net->log) log_event(net, r, event);
     net->told_others = event->act == SM_ACT_WORD || (event->act == SM_ACT_PLACE && r->w.kind == SM_KIND_ATOMIC);
-    int done = do_event(net, r, event);
+    int done = happens(net, r, event);
     if (done == 1) {                        /* it failed: nothing of it is still to come */
         sm_net_unlink(net, r);
         sm_net_free_slot(net, r);

@@ -58,6 +58,9 @@ int sm_nic_paid(sm_nic *nic, const void *debt);
 int sm_nic_fetch(sm_nic *nic);              /* with the lock held: how many requests, rung for, went to the engine */
 int sm_nic_rnr(sm_nic *nic);                /* gives up one request that has waited too long for a receive: whether */
 uint32_t sm_nic_control(unsigned opcode);   /* bytes of a request before its body */
+/* nic_clocks.c */
+uint64_t sm_nic_begin(sm_nic *nic, uint64_t now);
+uint64_t sm_nic_now(sm_nic *nic, uint64_t now);
 /* nic_run.c */
 int sm_nic_takes(const sm_nic *nic, const sm_op *op);        /* whether a record goes through the adapter */
 int sm_nic_record(sm_nic *nic, int q, const sm_op *op);

@@ -48,6 +48,12 @@ int sm_nic_progress(sm_nic *nic);           /* for who is about to sleep: whethe
 void sm_nic_counts_read(sm_nic *nic, sm_nic_counts *out);
 sm_nic_counts *sm_nic_counts_at(const char *path);   /* those in a file, for as long as this process lives; NULL: no such file */
 
+/* A recorded run: from now on each change of a heap has its time (SM_NO_MEMORY). sm_nic_landed takes what has landed since
+ * the last call, up to so many, in the order of times: how many, or SM_NO_MEMORY where some are lost; `now` becomes at least
+ * the adapter's own time. */
+int sm_nic_clocked(sm_nic *nic);
+int64_t sm_nic_landed(sm_nic *nic, sm_landing *out, int64_t most, uint64_t *now);
+
 /* Queue pairs: numbers from 0 on, with their queues in the own arena at the offsets given. `peer` is the one that they lead
  * to; retries: how often one looks for a receive, 7: for ever. sm_nic_ready: all arenas are there. */
 typedef struct {

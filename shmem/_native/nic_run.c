@@ -17,12 +17,14 @@ int sm_nic_takes(const sm_nic *nic, const sm_op *op) {
     }
 }
 
+/* On a recorded run its wr_id is the number of the record. */
 static sm_request request(sm_nic *nic, int q, int kind, int pe, uint64_t lo, uint64_t hi) {
     sm_place none = {-1, 0, 0};
     return (sm_request){
         .number = nic->next++, .pe = nic->p->me, .kind = kind, .target = pe, .queue = nic->queues[q], .taker = -1,
         .at = {pe, lo, hi}, .source = none, .result = none, .word = none, .put = -1, .segments = {-1, -1},
         .flags = SM_REQ_RUNG | SM_REQ_ADMITTED | (q == 0 ? SM_REQ_DEFAULT : 0), .order = SM_ORDER_NONE, .blocks = 1,
+        .wr_id = nic->net->landings ? nic->net->landings->op : 0,
     };
 }
 

@@ -33,7 +33,7 @@ from ..fabric.events import (
 )
 from ..records import NBI, Amo, Op
 from ..records import Kind as Word
-from .reading import Raw, Reader, Words, records
+from .reading import Landing, Raw, Reader, Words, landings, records
 from .stream import ACCESS, ALLOCATED, INNER, KINDS, NO_STORES, PRIVATE, RECORDS, SPAN, WORD, Frame
 
 _AMO = {
@@ -52,6 +52,15 @@ _MOVES: dict[int, str] = {
 Timed = tuple[int, Event]
 
 
+class Flying(NamedTuple):
+    """What of a record is still to land: bytes, or the word behind them."""
+
+    id: Hashable
+    at: Span
+    replaces: bool
+    word: bool
+
+
 class Block(NamedTuple):
     """An allocation."""
 
@@ -68,17 +77,30 @@ class Decoder:
         self.reader, self.pe, self._words = reader, reader.pe, words
         self._texts = [""]
         self._number = 0
+        self._flying: dict[int, list[Flying]] = {}  # by the number of the record
+        self._queued: dict[int, list[int]] = {}  # those numbers by queue
         self.blocks: list[Block] = []
         order = sorted((base, pe) for pe, base in enumerate(reader.bases))
         self._starts, self._pes = [base for base, _ in order], [pe for _, pe in order]
 
     def events(self) -> Iterator[Timed]:
-        """All of them, in the order of the program."""
+        """All of them, in the order of the program, and what lands later in the order of times."""
         try:
+            landed, at = landings(self.reader), 0
             for frame in self.reader.frames():
-                yield from self._told(frame)
+                for time, event in self._told(frame):
+                    while at < len(landed) and landed[at].time <= time:
+                        yield from self._lands(landed[at])
+                        at += 1
+                    yield time, event
+            for each in landed[at:]:
+                yield from self._lands(each)
         except (IndexError, KeyError, ValueError, struct.error) as error:
             raise ArgumentError(f"{self.reader.path} is damaged: a frame can't be read ({error})") from None
+
+    def aloft(self) -> Iterator[Hashable]:
+        """Operations that may still land."""
+        return (each.id for some in self._flying.values() for each in some)
 
     def _told(self, frame: Raw) -> Iterator[Timed]:
         kind, payload, time, pe = frame.kind, frame.payload, frame.time, self.pe
@@ -92,8 +114,10 @@ class Decoder:
         elif kind is Frame.FENCE:
             yield time, Fence(pe, frame.q, not frame.flags & NO_STORES)
         elif kind is Frame.QUIET:
-            target = int.from_bytes(payload[:4], "little", signed=True)
-            yield time, Quiet(pe, frame.q, None if target == PRIVATE else target, Level(payload[4]))
+            target, level = int.from_bytes(payload[:4], "little", signed=True), Level(payload[4])
+            yield time, Quiet(pe, frame.q, None if target == PRIVATE else target, level)
+            if target == PRIVATE and level is Level.VISIBLE:
+                self._all_landed(frame.q)
         elif kind in (Frame.RELEASE, Frame.MEET):
             yield time, Release(pe, self._texts[int.from_bytes(payload[:4], "little")], kind is Frame.MEET)
         elif kind is Frame.ACQUIRE:
@@ -118,8 +142,8 @@ class Decoder:
         return self.pe, self._number
 
     def _accesses(self, frame: Raw) -> Iterator[Event]:
-        number, code, what = ACCESS.unpack_from(frame.payload)
-        where, kind = self._texts[number], KINDS[code]
+        text, code, what, number = ACCESS.unpack_from(frame.payload)
+        where, kind = self._texts[text], KINDS[code]
         for each in SPAN.iter_unpack(frame.payload[ACCESS.size :]):
             at = self._span(*each)
             if frame.kind is Frame.ACCESS:
@@ -131,10 +155,34 @@ class Decoder:
             else:
                 made = Operation(self.pe, where, self._id(), kind, kind.value, frame.q, each[0], at)
                 yield made
-                yield from self._landings(made.id, at)
+                yield from self._landings(made.id, at, True, number, frame.q)
 
-    def _landings(self, id: Hashable, at: Span, replaces: bool = True) -> Iterator[Landed]:
-        """That an operation has changed bytes, as far as anybody asks who did."""
+    def _lands(self, landing: Landing) -> Iterator[Timed]:
+        for each in self._flying.get(landing.number, ()):
+            at = Span(each.at.space, max(each.at.lo, landing.lo), min(each.at.hi, landing.hi))
+            if each.word == landing.word and at.space == landing.pe and at.lo < at.hi:
+                for event in self._parts(each.id, at, each.replaces):
+                    yield landing.time, event
+
+    def _landings(
+        self, id: Hashable, at: Span, replaces: bool, number: int, q: int, word: bool = False
+    ) -> Iterator[Landed]:
+        """That an operation has changed bytes. number: of a record that an adapter carries out later, or 0."""
+        number &= 0xFFFFFFFF
+        if not number:
+            yield from self._parts(id, at, replaces)
+        elif next(self._parts(id, at, replaces), None):
+            if number not in self._flying:
+                self._flying[number] = []
+                self._queued.setdefault(q, []).append(number)
+            self._flying[number].append(Flying(id, at, replaces, word))
+
+    def _all_landed(self, q: int) -> None:
+        for number in self._queued.pop(q, ()):
+            self._flying.pop(number, None)
+
+    def _parts(self, id: Hashable, at: Span, replaces: bool) -> Iterator[Landed]:
+        """As far as anybody asks who did."""
         words = self._words.get(at.space, [])  # type: ignore[call-overload]
         first, last = at.lo // WORD, -(-at.hi // WORD)
         for i in range(bisect_left(words, first), bisect_left(words, last)):
@@ -157,8 +205,12 @@ class Decoder:
                 alone = [0]
             for i in alone:
                 before = times[group.start + i] or before
-                for event in self._record(frame, _Row(*ops[group.start + i].item()), where, self._texts[domain]):
+                row = _Row(*ops[group.start + i].item())
+                for event in self._record(frame, row, where, self._texts[domain]):
                     yield before, event
+                for event in self._answer(frame, row, where):
+                    yield row.n if row.id else before, event
+                    self._flying.pop(row.id & 0xFFFFFFFF, None)
 
     def _many(
         self, ops: npt.NDArray[np.void], where: str, q: int, inner: bool, domain: int
@@ -201,6 +253,7 @@ class Decoder:
             yield Fence(self.pe, frame.q, not frame.flags & NO_STORES)
         elif op.op == Op.QUIET and not inner:
             yield Quiet(self.pe, frame.q, None, Level.VISIBLE)
+            self._all_landed(frame.q)
 
     def _pieces(self, op: _Row) -> Iterator[tuple[int, int, int]]:
         """Remote offset, local address and bytes of each block."""
@@ -237,7 +290,7 @@ class Decoder:
             answered = name == "get" and not late
             yield Operation(self.pe, where, id, kind, name, q, op.pe, at, source, result, late, answered, group=id)
             if name == "put":
-                yield from self._landings(id, at)
+                yield from self._landings(id, at, True, op.id, q)
             if op.op == Op.PUT_SIGNAL:
                 yield from self._signal(op, where, q, id, domain)
         yield from after
@@ -248,26 +301,33 @@ class Decoder:
             self.pe, where, id, Kind.UPDATE, f"signal {how}", q, op.pe, at, late=bool(op.flags & NBI),
             type=Word.U64.name, domain=domain, carries=group,
         )  # fmt: skip
-        yield from self._landings(id, at, how == "set")
+        yield from self._landings(id, at, how == "set", op.id, q, True)
 
     def _amo(self, op: _Row, where: str, q: int, domain: str) -> Iterator[Event]:
         which, late, at = Amo(op.flags & ~NBI), bool(op.flags & NBI), Span(op.pe, op.dst, op.dst + op.width)
         type = Word(op.aux - 1).name if op.aux else ""
-        result = self._find(op.src, op.width) if op.src else None
-        told = [Access(self.pe, where, Kind.STORE, result)] if result is not None and not late else []
-        if which is Amo.FETCH and op.pe == self.pe and not late:
-            yield from told
+        if self._looks(op):
+            if op.src:
+                yield Access(self.pe, where, Kind.STORE, self._find(op.src, op.width))
             yield Waited(self.pe, where, at, Kind.FETCH, type)
             return
-        kind, id, answered = Kind.FETCH if which is Amo.FETCH else Kind.UPDATE, self._id(), bool(told)
+        result = self._find(op.src, op.width) if op.src and late else None
+        kind, id = Kind.FETCH if which is Amo.FETCH else Kind.UPDATE, self._id()
         yield Operation(
-            self.pe, where, id, kind, f"atomic {_AMO[which]}", q, op.pe, at, None, result if late else None, late,
-            answered, type, domain,
+            self.pe, where, id, kind, f"atomic {_AMO[which]}", q, op.pe, at, None, result, late,
+            bool(op.src and not late), type, domain,
         )  # fmt: skip
-        yield from self._landings(id, at, which is Amo.SET)
-        if answered:
-            yield Answered(self.pe, id)
-        yield from told
+        yield from self._landings(id, at, which is Amo.SET, op.id, q)
+
+    def _looks(self, op: _Row) -> bool:
+        """A fetch of an own word, which is a look at it."""
+        return Amo(op.flags & ~NBI) is Amo.FETCH and op.pe == self.pe and not op.flags & NBI
+
+    def _answer(self, frame: Raw, op: _Row, where: str) -> Iterator[Event]:
+        """What a call that waited for the result of an atomic tells when it returns: of what was made last."""
+        if op.op == Op.AMO and op.src and not op.flags & NBI and not frame.flags & INNER and not self._looks(op):
+            yield Answered(self.pe, (self.pe, self._number))
+            yield Access(self.pe, where, Kind.STORE, self._find(op.src, op.width))
 
 
 class _Row(NamedTuple):

@@ -6,7 +6,7 @@ written before, and gets the times as they are taken. What blocks is written whe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from ..records import NBI, Conditions, Op, Records
 from ..records import Kind as Word
 from .executor import ThreadExecutor
 from .heap import merged
-from .recorder import Recorder
+from .recorder import Range, Recorder
 from .rows import is_local, touched
 from .stream import INNER, NO_STORES, PRIVATE, RECORDS, WORD, Frame, access
 
@@ -35,12 +35,12 @@ class RecordingFabric(Recorder):
 
     def __init__(
         self, me: int, n: int, window: Callable[[int, int], list[int]], cores: int, survive: bool, isa: str,
-        path: str, run: str,
+        path: str, run: str, **more: Any,
     ) -> None:  # fmt: skip
-        super().__init__(me, n, window, cores, survive, isa, path, run)
+        super().__init__(me, n, window, cores, survive, isa, path, run, **more)
         self._pending = Pending()
         self._teams: dict[int, tuple[int, ...]] = {}
-        self._made: dict[tuple[int, tuple[int, ...]], int] = {}  # how often a team had a slot
+        self._renewed: dict[tuple[int, tuple[int, ...]], int] = {}  # how often a team had a slot
         self._rounds: dict[tuple[int, tuple[int, ...]], int] = {}
         self._arrived: set[int] = set()  # slots of barriers that were entered and not left
 
@@ -79,14 +79,20 @@ class RecordingFabric(Recorder):
             text = self.stream.text
             head = RECORDS.pack(text(where), n, text(domain), 0)
             if (n == 1 and self._is_amo_on_lock(part)) or self.stream.closed:
-                place = self.hot.address(np.zeros(n, np.uint64))
+                place, kept = self.hot.address(np.zeros(n, np.uint64)), self.ffi.NULL
             else:
+                part = part.copy()
+                part["id"] = 0  # for the numbers of what lands later
                 times = self._write(Frame.RECORDS, head + bytes(WORD * n) + part.tobytes(), flags, q) + RECORDS.size
                 place = self.stream.base + times
+                kept = cast("sm_op *", place + WORD * n - ops.itemsize * at)
             self._done[0] = at
             numbers = cast("uint64_t *", place - WORD * at)
-            status = self.lib.sm_clocks_run(self.pe, q, cast("sm_op *", address), end, self._done, self._time, numbers)
+            status = self.lib.sm_clocks_run(
+                self.pe, q, cast("sm_op *", address), end, self._done, self._time, numbers, kept
+            )
             done = self._done[0]
+            self._landed()
             self._also(q, ops[at:done])
         return Status(status), done
 
@@ -118,8 +124,12 @@ class RecordingFabric(Recorder):
                 self._pending.source(q, int(op["pe"]), address, nbytes)
 
     def _follow(self) -> None:
-        for address, nbytes in self._pending.changes():
-            self.accessed(Kind.STORE, [(PRIVATE, address, address + nbytes)], what="store before this line")
+        for lo, hi in self._changed():
+            self.accessed(Kind.STORE, [(PRIVATE, lo, hi)], what="store before this line")
+
+    def _changed(self) -> Iterator[Range]:
+        """Private memory of operations that are not complete, where the program has changed it."""
+        return ((address, address + nbytes) for address, nbytes in self._pending.changes())
 
     def _alone(self, q: int, op: Records, timeout_s: float) -> Status:
         """Runs a record that blocks, or that is written in another form."""
@@ -128,8 +138,7 @@ class RecordingFabric(Recorder):
         if code == Op.BARRIER:
             return self._barrier_record(q, one, timeout_s)
         if code == Op.PUT_LINES:
-            self._put_lines(q, op)
-            return Status.OK
+            return self._put_lines(q, op)
         status, _ = super().submit(q, op, 0, timeout_s)
         if status is Status.OK and code == Op.WAIT:
             width = 8 if Word(int(one["width"])) in (Word.I64, Word.U64) else 4
@@ -151,7 +160,7 @@ class RecordingFabric(Recorder):
             self.complete(q, Level.VISIBLE)
         return self.barrier(members, call, timeout_s)
 
-    def _put_lines(self, q: int, op: Records) -> None:
+    def _put_lines(self, q: int, op: Records) -> Status:
         one = op[0]
         layout, dst, pe = by_address(int(one["aux"])), int(one["dst"]), int(one["pe"])
         sizes = [shape.nbytes for shape in shapes_of(layout, int(one["n"]), int(one["cond"]))]
@@ -161,14 +170,18 @@ class RecordingFabric(Recorder):
         source = self.heap.find(int(one["src"]), int(one["n"]))
         with self._writing:
             self.accessed(Kind.LOAD, [source])
-            times = np.zeros(1, np.uint64)
-            self._done[0] = 0
+            times, kept = np.zeros(1, np.uint64), op.copy()
+            kept["id"] = self._done[0] = 0
             cast, address = self.ffi.cast, self.hot.address
-            self.lib.sm_clocks_run(
-                self.pe, q, cast("sm_op *", address(op)), 1, self._done, self._time, cast("uint64_t *", address(times))
-            )
+            status = self.lib.sm_clocks_run(
+                self.pe, q, cast("sm_op *", address(op)), 1, self._done, self._time, cast("uint64_t *", address(times)),
+                cast("sm_op *", address(kept)),
+            )  # fmt: skip
             spans = [(pe, dst + i * layout.step, dst + i * layout.step + size) for i, size in enumerate(sizes)]
-            self._write(Frame.LINES, access(self.stream.text(where), Kind.PUT_LINE, 0, spans), 0, q)
+            lines = access(self.stream.text(where), Kind.PUT_LINE, 0, spans, int(kept["id"][0]))
+            self._write(Frame.LINES, lines, 0, q, int(times[0]))
+            self._landed()
+            return Status(status)
 
     def _took_lines(self, op: Any) -> None:
         layout, at, n = by_address(int(op["aux"])), int(op["src"]), int(op["n"])
@@ -194,9 +207,10 @@ class RecordingFabric(Recorder):
         """As ever."""
         self._follow()
         super().complete(q, level, pes, timeout_s)
-        if q == self.inner:
-            return
         with self._writing:
+            self._landed()
+            if q == self.inner:
+                return
             for target in [None] if pes is None else pes:
                 number = PRIVATE if target is None else target
                 self._write(Frame.QUIET, number.to_bytes(4, "little", signed=True) + bytes([level]), 0, q)
@@ -248,7 +262,7 @@ class RecordingFabric(Recorder):
         super().team(members)
         key = members.slot, members.pes
         self._teams[members.slot] = members.pes
-        self._made[key] = self._made.get(key, 0) + 1
+        self._renewed[key] = self._renewed.get(key, 0) + 1
         self._rounds.pop(key, None)
         self._arrived.discard(members.slot)
 
@@ -259,6 +273,7 @@ class RecordingFabric(Recorder):
     def _meets(self, members: Members, call: int, timeout_s: float, told: bool) -> Status:
         key, slot, leader = (members.slot, members.pes), members.slot, members.pes[0]
         with self._writing:
+            self._landed()
             if slot not in self._arrived:
                 self._arrived.add(slot)
                 if told:
@@ -277,7 +292,7 @@ class RecordingFabric(Recorder):
     def _token(self, members: Members, pe: int) -> bytes:
         """Names the arrival of a PE. Two rounds are told apart: nobody is further from another."""
         key = members.slot, members.pes
-        text = f"{members.slot} {members.pes} {self._made.get(key, 0)} {self._rounds[key] % 2} {pe}"
+        text = f"{members.slot} {members.pes} {self._renewed.get(key, 0)} {self._rounds[key] % 2} {pe}"
         return self.stream.text(text).to_bytes(4, "little")
 
 

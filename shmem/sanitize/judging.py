@@ -76,7 +76,8 @@ def judged(readers: list[Reader], mode: str) -> Verdict:
     limit, before = FORGET, 0
     for time, event in _in_order(decoders):
         if time > before and verdict.events >= limit:  # operations have landed at their own times
-            limit = verdict.events + max(FORGET, 2 * judge.forget(tasks))
+            aloft = [id for decoder in decoders for id in decoder.aloft()]
+            limit = verdict.events + max(FORGET, 2 * judge.forget(tasks, aloft))
         before = time
         judge.take(event)
         verdict.events += 1

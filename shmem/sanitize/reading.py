@@ -11,9 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from ..delivery.requests import Act
 from ..errors import ArgumentError
 from ..records import RECORD, Op
-from .stream import ACCESS, HEAD, INNER, RECORDS, SCHEMA, SPAN, WORD, Frame
+from .stream import ACCESS, HEAD, INNER, LANDED, RECORDS, SCHEMA, SPAN, WORD, Frame
 
 
 class Raw(NamedTuple):
@@ -57,7 +58,7 @@ class Reader:
             code, flags, q, nbytes, time = HEAD.unpack_from(data, at)
             if code == Frame.NOTHING:
                 return
-            if code > Frame.END:
+            if code > max(Frame):
                 raise ArgumentError(f"{self.path} is damaged at byte {at}: frames of kind {code} do not exist")
             first, at = at + HEAD.size, at + HEAD.size + nbytes
             if at > len(data):
@@ -66,6 +67,27 @@ class Reader:
                 self.ended = True
                 return
             yield Raw(Frame(code), flags, q, time, data[first:at])
+
+
+class Landing(NamedTuple):
+    """What an adapter has placed: a word behind the data, or bytes of them."""
+
+    time: int
+    number: int  # of the record that it is of
+    pe: int
+    lo: int
+    hi: int
+    word: bool
+
+
+def landings(reader: Reader) -> list[Landing]:
+    """All that the adapter of a PE has placed, in the order of times."""
+    return [
+        Landing(time, number & 0xFFFFFFFF, pe, lo, hi, act == Act.WORD)
+        for frame in reader.frames()
+        if frame.kind is Frame.LANDED
+        for time, number, lo, hi, pe, act in LANDED.iter_unpack(frame.payload)
+    ]
 
 
 Words = dict[int, list[int]]  # by PE: the numbers of words of 8 bytes whose makers somebody may ask for

@@ -20,6 +20,8 @@ from ..runtime import here
 from .heap import RecordingHeap, Spans
 from .stream import ALLOCATED, Frame, Stream, access
 
+Range = tuple[int, int]  # addresses: first byte, behind the last
+
 
 class Recorder(DirectFabric):
     """As `direct`, without its C fronts; has the stream and what is written to it."""
@@ -29,9 +31,9 @@ class Recorder(DirectFabric):
 
     def __init__(
         self, me: int, n: int, window: Callable[[int, int], list[int]], cores: int, survive: bool, isa: str,
-        path: str, run: str,
+        path: str, run: str, **more: Any,
     ) -> None:  # fmt: skip
-        super().__init__(me, n, window, cores, survive, isa)
+        super().__init__(me, n, window, cores, survive, isa, **more)
         self.caps = replace(self.caps, locks=self._locked, unrecorded=self._unrecorded)
         self._path, self._run = path, run
         self._writing = threading.RLock()
@@ -43,6 +45,7 @@ class Recorder(DirectFabric):
     def attach(self, nbytes: int) -> RecordingHeap:
         """As ever; behind the heap lie the clocks."""
         super().attach(nbytes + clock_bytes())
+        self.lib.sm_clocks_at(self.pe, nbytes)
         about = {"pe": self.me, "n": self.n, "run": self._run, "bases": self.heap.bases, "nbytes": nbytes}
         self.stream = Stream(self._path, about)
         atexit.register(self._ends)
@@ -50,6 +53,7 @@ class Recorder(DirectFabric):
 
     def _ends(self) -> None:
         with self._writing:
+            self._landed()
             self.stream.close(self.now_there())
 
     def close(self) -> None:
@@ -71,6 +75,11 @@ class Recorder(DirectFabric):
         """The time of this PE's clock."""
         return int(self._time[0])
 
+    def _landed(self) -> list[Range]:
+        """Writes what has landed since the last call; the program is later than that from here on. The addresses of
+        results that have come. Here all is over as it is called."""
+        return []
+
     def where(self) -> str:
         """The line of the program that calls, or launched what runs."""
         return getattr(self._speaks, "line", None) or caller()
@@ -79,12 +88,12 @@ class Recorder(DirectFabric):
         """The calling thread runs what was launched at a line."""
         self._speaks.line = line
 
-    def _write(self, kind: Frame, payload: bytes, flags: int = 0, q: int = 0) -> int:
+    def _write(self, kind: Frame, payload: bytes, flags: int = 0, q: int = 0, time: int | None = None) -> int:
         if self._same:
             self._same.clear()
         if self.stream.closed:
             return 0
-        return self.stream.frame(kind, self._time[0], payload, flags, q)
+        return self.stream.frame(kind, self._time[0] if time is None else time, payload, flags, q)
 
     @contextlib.contextmanager
     def _unrecorded(self) -> Iterator[None]:

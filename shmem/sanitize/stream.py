@@ -21,8 +21,9 @@ from ..fabric.events import Kind
 SCHEMA = "shmemu-race/1"
 FIRST_BYTES = 1 << 20
 HEAD = struct.Struct("<BBHIQ")  # kind of frame, flags, queue, bytes of payload, time
-ACCESS = struct.Struct("<IBxxxI4x")  # line of the program, kind, words that say what it was; spans follow
+ACCESS = struct.Struct("<IBxxxII")  # line, kind, words that say what it was, number of a record or 0; spans follow
 SPAN = struct.Struct("<qQQ")  # PE or PRIVATE, first byte, behind the last
+LANDED = struct.Struct("<QQQQiI")  # time, number of the record, first byte, behind the last, PE, what happened
 RECORDS = struct.Struct("<IIII")  # line, number of records, text of the domain, 0; times and records follow
 ALLOCATED = struct.Struct("<QQII")  # offset, bytes, text, line
 INNER, NO_STORES = 1, 2  # flags: of a collective's own queue; a fence that leaves out own stores
@@ -48,6 +49,7 @@ class Frame(IntEnum):
     ACQUIRE = 11  # payload: texts
     ALLOCATED = 12
     END = 13  # the program has ended
+    LANDED = 14  # what an adapter has placed since it was asked last
 
 
 class Stream:
@@ -110,6 +112,7 @@ def _address(memory: mmap.mmap) -> int:
     return int(np.frombuffer(memory, np.uint8, 1).__array_interface__["data"][0])
 
 
-def access(where: int, kind: Kind, what: int, spans: Iterable[tuple[int, int, int]]) -> bytes:
-    """The payload of an access."""
-    return ACCESS.pack(where, KINDS.index(kind), what) + b"".join([SPAN.pack(*span) for span in spans])
+def access(where: int, kind: Kind, what: int, spans: Iterable[tuple[int, int, int]], number: int = 0) -> bytes:
+    """The payload of an access. number: of the record that is carried out later, modulo 2**32; 0: of none."""
+    head = ACCESS.pack(where, KINDS.index(kind), what, number & 0xFFFFFFFF)
+    return head + b"".join([SPAN.pack(*span) for span in spans])

@@ -11,11 +11,19 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 from shmem.cli import main
 
 SHMEMU = [sys.executable, "-m", "shmem.cli"]
 PROGRAMS = Path(__file__).parent.parent / "programs"
 DEADLINE_S = 300
+# Each delivery that the profile leaves open is drawn on `nic`.
+FABRICS: dict[str, dict[str, str]] = {
+    "direct": {},
+    "nic": {"SHMEMU_FABRIC": "nic", "SHMEMU_PROFILE": "rc_strict", "SHMEMU_SEED": "1"},
+}
+on_each = pytest.mark.parametrize("fabric", FABRICS.values(), ids=FABRICS)
 
 
 @dataclass

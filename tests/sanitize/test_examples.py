@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from .jobs import SHMEMU, command, pairs, race, recorded, without
+from .jobs import SHMEMU, command, on_each, pairs, race, recorded, without
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 FOUND = sorted(path.name for path in EXAMPLES.glob("*.py"))
@@ -22,21 +22,23 @@ def test_each_has_a_twin() -> None:
     assert sorted(TWINS) == FOUND
 
 
+@on_each
 @pytest.mark.parametrize("name", FOUND)
-def test_an_example_is_right_and_clean(tmp_path: Path, name: str) -> None:
-    done = recorded(tmp_path, 3, EXAMPLES / name)
+def test_an_example_is_right_and_clean(tmp_path: Path, name: str, fabric: dict[str, str]) -> None:
+    done = recorded(tmp_path, 3, EXAMPLES / name, **fabric)
     assert done.code == 0, done.err
     found = race(tmp_path, "--strict")
     assert (found.code, found.out.splitlines()[1:]) == (0, ["no races in this run"])
 
 
+@on_each
 @pytest.mark.parametrize("name", FOUND)
-def test_without_a_barrier_it_races(tmp_path: Path, name: str) -> None:
+def test_without_a_barrier_it_races(tmp_path: Path, name: str, fabric: dict[str, str]) -> None:
     behind, (one, other) = TWINS[name]
     text = without((EXAMPLES / name).read_text(), behind)
     twin = tmp_path / name
     twin.write_text(text)
-    done = recorded(tmp_path / "s", 3, twin)
+    done = recorded(tmp_path / "s", 3, twin, **fabric)
     assert done.code == 0, done.err
     found = race(tmp_path / "s")
     assert found.code == 1
@@ -47,9 +49,10 @@ def test_without_a_barrier_it_races(tmp_path: Path, name: str) -> None:
     assert all(re.search(r"put\(|get\(|\[.*\]", lines[at - 1]) for pair in told for at in pair), found.out
 
 
-def test_the_demo_is_clean(tmp_path: Path) -> None:
+@on_each
+def test_the_demo_is_clean(tmp_path: Path, fabric: dict[str, str]) -> None:
     words = ("demo", "-n", 2, "--tokens", 40, "--repeat", 1, "--out", tmp_path)
-    done = command(*SHMEMU, *words, SHMEMU_SANITIZE=str(tmp_path / "s"), SHMEMU_HEAP_SIZE="256M")
+    done = command(*SHMEMU, *words, SHMEMU_SANITIZE=str(tmp_path / "s"), SHMEMU_HEAP_SIZE="256M", **fabric)
     assert done.code == 0, done.out + done.err
     found = race(tmp_path / "s")
     assert (found.code, found.out.splitlines()[1:]) == (0, ["no races in this run"])

@@ -18,11 +18,11 @@ from shmem.check.races.judge import Judge
 from shmem.records import Amo, Op
 from shmem.sanitize import judging
 from shmem.sanitize.judging import judged, runs
-from shmem.sanitize.reading import records
+from shmem.sanitize.reading import landings, records
 from shmem.sanitize.stream import HEAD, Frame
 from tests.check.test_check_docs import blocks
 
-from .jobs import SHMEMU, Ended, command, pairs, race, recorded
+from .jobs import FABRICS, SHMEMU, Ended, command, on_each, pairs, race, recorded
 
 TWOBOX = """\
 import numpy as np
@@ -289,15 +289,16 @@ shmem.finalize()
 """
 
 
-def test_streams_workers_collectives_and_views_of_peers(tmp_path: Path) -> None:
+@on_each
+def test_streams_workers_collectives_and_views_of_peers(tmp_path: Path, fabric: dict[str, str]) -> None:
     """What a batch does is told by the line that launched it."""
     program = written(tmp_path, "besides.py", BESIDES)
-    done = recorded(tmp_path / "s", 3, program)
+    done = recorded(tmp_path / "s", 3, program, **fabric)
     assert done.code == 0, done.err
     assert race(tmp_path / "s").code == 0
     late = "    batch.put(x, source, (me + 1) % n), batch.wait("  # nothing tells of that put
     program.write_text(BESIDES.replace("    batch.wait(", late))
-    done = recorded(tmp_path / "s", 3, program)
+    done = recorded(tmp_path / "s", 3, program, **fabric)
     assert done.code == 0, done.err
     assert pairs(race(tmp_path / "s").out, "besides.py") == {(13, 15)}
 
@@ -315,13 +316,15 @@ np.save(f"{sys.argv[1]}/old-{shmem.my_pe()}.npy", np.array(old))
 """
 
 
-def test_times_are_in_the_order_in_which_a_word_changed(tmp_path: Path) -> None:
-    done = recorded(tmp_path / "s", 3, written(tmp_path, "counted.py", COUNTED), tmp_path)
+@on_each
+def test_times_are_in_the_order_in_which_a_word_changed(tmp_path: Path, fabric: dict[str, str]) -> None:
+    done = recorded(tmp_path / "s", 3, written(tmp_path, "counted.py", COUNTED), tmp_path, **fabric)
     assert done.code == 0, done.err
     seen = []
     for reader in runs(str(tmp_path / "s"))[0]:
+        landed = {each.number: each.time for each in landings(reader)}
         times = [
-            time
+            landed[op["id"]] if op["id"] else time
             for frame in reader.frames()
             if frame.kind is Frame.RECORDS
             for time, op in zip(*records(frame.payload), strict=True)
@@ -330,6 +333,7 @@ def test_times_are_in_the_order_in_which_a_word_changed(tmp_path: Path) -> None:
         seen += zip(times, np.load(tmp_path / f"old-{reader.pe}.npy").tolist(), strict=True)
     assert [old for _, old in sorted(seen)] == list(range(900))
     assert len({time for time, _ in seen}) == 900
+    assert bool(landed) == bool(fabric)
 
 
 BUSY = """\
@@ -380,10 +384,11 @@ shmem.finalize()
 """
 
 
+@on_each
 @pytest.mark.parametrize("n", [2, 3])
-def test_what_a_pe_learns_is_later_than_what_a_busy_one_did(tmp_path: Path, n: int) -> None:
+def test_what_a_pe_learns_is_later_than_what_a_busy_one_did(tmp_path: Path, n: int, fabric: dict[str, str]) -> None:
     """The PE that tells has the higher number and the later clock: without the other's time it would come too late."""
-    done = recorded(tmp_path / "s", n, written(tmp_path, "busy.py", BUSY))
+    done = recorded(tmp_path / "s", n, written(tmp_path, "busy.py", BUSY), **fabric)
     assert done.code == 0, done.err
     found = race(tmp_path / "s")
     assert found.code == 0, found.out
@@ -409,9 +414,51 @@ shmem.finalize()
 """
 
 
-def test_a_lock_that_is_not_got_orders_nothing(tmp_path: Path) -> None:
+RESULT = """\
+import sys
+import numpy as np
+import shmem
+
+early, me = sys.argv[1] == "early", shmem.my_pe()
+x, y, a = shmem.full(1, 7, np.int64), shmem.zeros(1, np.int64), np.zeros(1, np.int64)
+if me == 0:
+    shmem.get_nbi(a, x, 1)
+    if early:
+        a[0] = 5
+    while not early and a[0] != 7:
+        pass
+    shmem.p(y, 1, 1)
+    shmem.quiet()
+    assert a[0] == 7
+shmem.finalize()
+"""
+
+
+def test_a_result_is_told_from_a_store_of_the_program(tmp_path: Path) -> None:
+    """It comes by itself while the program looks for it; where a step of the adapter takes a quiet, it does not."""
+    program = written(tmp_path, "result.py", RESULT)
+    done = recorded(tmp_path / "s", 2, program, "late", **FABRICS["nic"])
+    assert done.code == 0, done.err
+    found = race(tmp_path / "s")
+    assert found.code == 0, found.out
+    done = recorded(tmp_path / "s", 2, program, "early", **FABRICS["nic"], SHMEMU_PROGRESS="manual")
+    assert done.code == 0, done.err
+    found = race(tmp_path / "s")
+    assert pairs(found.out, "result.py") == {(8, 13)}
+    assert "get writes its result" in found.out
+
+
+def test_queue_pairs_are_refused(tmp_path: Path) -> None:
+    program = written(tmp_path, "pairs.py", "from shmem import nic\nnic.CompletionQueue(4)\n")
+    done = recorded(tmp_path / "s", 2, program, **FABRICS["nic"])
+    assert done.code != 0
+    assert "StateError: SHMEMU_SANITIZE does not record queue pairs" in done.err
+
+
+@on_each
+def test_a_lock_that_is_not_got_orders_nothing(tmp_path: Path, fabric: dict[str, str]) -> None:
     """Though its words tell that the other has it."""
-    done = recorded(tmp_path / "s", 2, written(tmp_path, "taken.py", TAKEN))
+    done = recorded(tmp_path / "s", 2, written(tmp_path, "taken.py", TAKEN), **fabric)
     assert done.code == 0, done.err
     assert pairs(race(tmp_path / "s").out, "taken.py") == {(6, 14)}
 
@@ -477,18 +524,22 @@ def test_what_is_over_is_forgotten_and_nothing_else(tmp_path: Path, monkeypatch:
     assert found[1] == found[10**9]
 
 
-def test_a_long_run_keeps_little_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@on_each
+def test_a_long_run_keeps_little_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fabric: dict[str, str]
+) -> None:
     monkeypatch.setattr(judging, "FORGET", 20)
     kept = []
     forget = Judge.forget
 
-    def watched(judge: Judge, tasks: list[int]) -> int:
-        kept.append(forget(judge, tasks))
-        return kept[-1]
+    def watched(judge: Judge, tasks: list[int], aloft: list[object]) -> int:
+        left = forget(judge, tasks, aloft)
+        kept.append(left + len(aloft))
+        return left
 
     monkeypatch.setattr(Judge, "forget", watched)
     folder = tmp_path / "s"
-    done = recorded(folder, 2, Path(__file__).parent.parent.parent / "examples" / "heat.py")
+    done = recorded(folder, 2, Path(__file__).parent.parent.parent / "examples" / "heat.py", **fabric)
     assert done.code == 0, done.err
     verdict = judged(runs(str(folder))[0], "lenient")
     assert verdict.events > 2000

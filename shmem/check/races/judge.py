@@ -18,7 +18,7 @@ execution is left out only if it is of a trace that is seen elsewhere.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from typing import Any
 
 from ...fabric.events import (
@@ -73,18 +73,18 @@ class Judge:
         """Takes one event of a stream."""
         _TAKE[type(event)](self, event)
 
-    def forget(self, tasks: Iterable[Task]) -> int:
+    def forget(self, tasks: Iterable[Task], aloft: Collection[Hashable] = ()) -> int:
         """Drops what no later access of these tasks, which are all there are, can race with; how much is left. For
-        long streams, between events whose operations have all landed."""
+        long streams, between events whose operations have all landed and been answered, but for those aloft."""
         clocks = [self._tasks[task].now() for task in tasks if task in self._tasks]
         if len(clocks) < len(list(tasks)):
             return len(self._history)
         left = self._history.forget(lambda made: all(made.before(clock, self.lenient) for clock in clocks))
-        kept = {made.id for made in (*left, *self._landings.made())}
+        kept = {made.id for made in (*left, *self._landings.made())} | set(aloft)
         for running in self._tasks.values():
             running.seen = frozenset(running.seen & kept)
-        self._operations.forget(kept)
-        self._came.clear()
+        self._operations.forget(kept, aloft)
+        self._came = {id: makers for id, makers in self._came.items() if id in aloft}
         return len(left)
 
     def _task(self, task: Task) -> Running:

@@ -6,7 +6,7 @@ clock then has the id of an effect that is over, and ("source", id) and ("result
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Collection, Hashable
 
 from ...fabric.events import NO_CONTEXT, Ended, Kind, Level, Operation, Received, Rung, Task, pe_of
 from .accesses import Made
@@ -67,12 +67,13 @@ class Operations:
         if event.ctx < NO_CONTEXT and event.kind is not Kind.GET:
             self._paired.setdefault(pe_of(event.task), []).append(effect)
 
-    def forget(self, kept: set[Hashable]) -> None:
-        """Drops all that is over, but for which operations of a group are kept. Not where there are queue pairs."""
+    def forget(self, kept: set[Hashable], aloft: Collection[Hashable]) -> None:
+        """Drops all that is over, but for which operations of a group are kept, and for what is `aloft`. Not where
+        there are queue pairs."""
         self._groups = {group: ids & kept for group, ids in self._groups.items() if ids & kept}
-        self.effects.clear()
-        self._posted.clear()
-        self._fetching.clear()
+        self.effects = {id: self.effects[id] for id in aloft if id in self.effects}
+        self._posted = {id: self._posted[id] for id in aloft if id in self._posted}
+        self._fetching &= set(aloft)
 
     def rung(self, event: Rung, clock: Clock) -> None:
         """A doorbell."""
