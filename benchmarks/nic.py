@@ -76,7 +76,7 @@ def _add(report: dict[str, Any], two: Any, eight: Any) -> None:
         for what, samples in parties.items():
             report["rows"].append(common.row("nic", f"{case}, 2 PEs", what, "us", [1e6 * s for s in samples]))
         for peer in [name for name in parties if name != "ours"]:
-            target = None if "seed" in peer else TARGETS[case]
+            target = None if "seed" in peer or "doorbell" in peer else TARGETS[case]
             load = report["load_before"]
             report["ratios"].append(common.ratio(f"{case}, 2 PEs", peer, parties["ours"], parties[peer], target, load))
     for pes, found in ((2, two), (8, eight)):

@@ -208,6 +208,8 @@ MUTANTS = (
            SANITIZE + "test_jobs.py -k forgotten"),
     Mutant("a changed source is not seen", SIM + "fabric/pending.py", "            if now != each.data:", "            if False:",
            CHECK + "test_races.py -k private"),
+    Mutant("engine: a seed draws what comes first", N + "net_enabled.c", "(int64_t)(sm_net_draw(seed) % (uint64_t)count.n)",
+           "(int64_t)(sm_net_draw(seed) & 0)", "tests/delivery/test_draws.py"),
     Mutant("engine: gates are never shut", N + "net_post.c", "        if (!sm_net_reached(other, g->stage)) return 0;\n", "", NATIVE + "steps.py"),
     Mutant("engine: ordered units come in any order", N + "net_enabled.c", "        if (one) left &= -left;\n", "", NATIVE + "steps.py"),
     Mutant("engine: strong means nothing", N + "net_post.c",
