@@ -46,6 +46,7 @@ NAMES = {
 MARKS = {"openmpi": ("open mpi", "openrte", "open-rte", "prrte"), "mpich": ("hydra", "mpich", "intel(r) mpi")}
 
 DEFAULTS = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
+SURVIVE = {"mpich": "-disable-auto-cleanup", "openmpi": "--continuous"}  # a PE that dies leaves the others alone
 OPENMPI = {
     # As root, with more ranks than cores, and without binding (two ranks bound to one core take turns).
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
@@ -126,7 +127,7 @@ class Audience:
 def command(n: int, argv: Sequence[str], mpi: Mpi | None = None, *, survive: bool = False) -> list[str]:
     """The command that runs `argv` (a whole command line) on `n` PEs; it wants `environment` as well."""
     mpi = mpi or find()
-    flags = ["-disable-auto-cleanup"] if survive and mpi.kind == "mpich" else []
+    flags = [SURVIVE[mpi.kind]] if survive and mpi.kind in SURVIVE else []
     return [mpi.mpiexec, *flags, "-n", str(n), *argv]
 
 
@@ -300,7 +301,7 @@ class _Job:
             code = self.process.poll()
             now = time.monotonic()
             if code is not None:
-                return self._failed(code) if code else 0
+                return self._failed(code) if code or (self.survive and self.watch.first_failed()) else 0
             if self.signal is not None:
                 return 128 + self.signal
             if end is not None and now > end:
@@ -313,12 +314,13 @@ class _Job:
                 return exit_code(self.watch.first_failed())
 
     def _failed(self, code: int) -> int:
-        """The exit code of a job whose mpiexec ended with `code`, which may be that of a rank that MPI killed. Names
-        the rank that failed first, since MPI's launchers don't.
+        """The exit code of a job whose mpiexec ended with `code`, which may be that of a rank that MPI killed, or 0
+        where others survived it. Names the rank that failed first, since MPI's launchers don't.
         """
         first = self.watch.first_failed()
-        if first is None or not first.told:
+        if code and (first is None or not first.told):
             return code if code > 0 else 128 - code
+        assert first is not None
         self._say(first.fate())
         return exit_code(first)
 

@@ -149,7 +149,8 @@ def _supervise() -> None:
 
     So the launcher learns which PE failed first and how, whatever killed it: MPI's launchers kill the others as soon
     as they notice, and don't say whom they noticed. In survive mode this process ends without a signal, since MPICH's
-    launcher kills everybody once it reaps a process that a signal killed, even if told not to clean up.
+    launcher kills everybody once it reaps a process that a signal killed, even if told not to clean up; and well, since
+    Open MPI's (5.0.11) now and then does so for another exit code.
     """
     for meant_for_child in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1):
         signal.signal(meant_for_child, signal.SIG_IGN)  # it is in the same group; USR1 is MPICH's
@@ -170,7 +171,8 @@ def _supervise() -> None:
         if code not in (-signal.SIGKILL, -signal.SIGSTOP):
             signal.signal(-code, signal.SIG_DFL)
         os.kill(parent, -code)
-    os._exit(code if code >= 0 else 128 - code)
+    survivors = _surviving() and "OMPI_COMM_WORLD_RANK" in os.environ
+    os._exit(0 if survivors else code if code >= 0 else 128 - code)
 
 
 def _left_early() -> bool:

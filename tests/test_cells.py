@@ -13,7 +13,8 @@ from tests.launcher import cells, plugin
 
 def test_cells_are_chosen_by_name_and_pattern() -> None:
     assert [cell.name for cell in cells.chosen("direct-8,direct-2")] == ["direct-2", "direct-8"]
-    assert cells.chosen("direct-*,nic-*") == cells.chosen("") == list(cells.table())
+    fabrics = sorted({cell.fabric for cell in cells.table()})
+    assert cells.chosen(",".join(f"{each}-?" for each in fabrics)) == cells.chosen("") == list(cells.table())
     assert {cell.tests for cell in cells.chosen("full")} == {"all"}
     with pytest.raises(ValueError, match="no cell is called 'direct-5'"):
         cells.chosen("direct-5")

@@ -346,13 +346,6 @@ def test_a_bad_variable_is_one_sentence() -> None:
 # -- survive ---------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def mpich() -> None:
-    if launch.find().kind != "mpich":
-        pytest.skip("only MPICH's launcher can leave the other ranks alive")
-
-
-@pytest.mark.usefixtures("mpich")
 def test_survive_keeps_the_others_after_a_death(program: Program) -> None:
     body = """
         import time
@@ -369,12 +362,12 @@ def test_survive_keeps_the_others_after_a_death(program: Program) -> None:
         """
     ended = shmemu("run", "-n", 3, "--survive", program(body))
     assert ended.out.count("survived survive") == 2, ended.err
+    assert ended.code == 137
     assert "PE 1" in ended.err
     assert "was killed by SIGKILL" in ended.err
     assert_nothing_left(ended)
 
 
-@pytest.mark.usefixtures("mpich")
 def test_nobody_survives_a_death_before_mpi_starts(program: Program) -> None:
     ended = shmemu("run", "-n", 3, "--survive", program("if pe == 1:\n    os._exit(5)\nup()"))
     assert ended.code == 5
@@ -440,7 +433,7 @@ OMPI = launch.Mpi("openmpi", "/o/mpiexec")
 def test_the_command_has_the_flags_of_its_mpi() -> None:
     assert launch.command(4, ["a", "-b"], MPICH) == ["/m/mpiexec", "-n", "4", "a", "-b"]
     assert launch.command(4, ["a"], MPICH, survive=True) == ["/m/mpiexec", "-disable-auto-cleanup", "-n", "4", "a"]
-    assert launch.command(4, ["a"], OMPI, survive=True) == ["/o/mpiexec", "-n", "4", "a"]
+    assert launch.command(4, ["a"], OMPI, survive=True) == ["/o/mpiexec", "--continuous", "-n", "4", "a"]
 
 
 def test_the_environment_has_defaults_beneath_the_users_words(monkeypatch: pytest.MonkeyPatch) -> None:
