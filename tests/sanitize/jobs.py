@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from shmem.cli import main
+from tests.launcher.cells import FULL
 
 SHMEMU = [sys.executable, "-m", "shmem.cli"]
 PROGRAMS = Path(__file__).parent.parent / "programs"
@@ -24,6 +25,7 @@ FABRICS: dict[str, dict[str, str]] = {
     "nic": {"SHMEMU_FABRIC": "nic", "SHMEMU_PROFILE": "rc_strict", "SHMEMU_SEED": "1"},
 }
 on_each = pytest.mark.parametrize("fabric", FABRICS.values(), ids=FABRICS)
+on_each_in_full = on_each if FULL else pytest.mark.parametrize("fabric", [FABRICS["direct"]], ids=["direct"])
 
 
 @dataclass

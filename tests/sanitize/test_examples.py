@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from .jobs import SHMEMU, command, on_each, pairs, race, recorded, without
+from .jobs import SHMEMU, command, on_each, on_each_in_full, pairs, race, recorded, without
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 FOUND = sorted(path.name for path in EXAMPLES.glob("*.py"))
@@ -31,7 +31,7 @@ def test_an_example_is_right_and_clean(tmp_path: Path, name: str, fabric: dict[s
     assert (found.code, found.out.splitlines()[1:]) == (0, ["no races in this run"])
 
 
-@on_each
+@on_each_in_full
 @pytest.mark.parametrize("name", FOUND)
 def test_without_a_barrier_it_races(tmp_path: Path, name: str, fabric: dict[str, str]) -> None:
     behind, (one, other) = TWINS[name]

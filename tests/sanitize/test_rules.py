@@ -38,7 +38,7 @@ def _sides(pes: int) -> dict[Key, tuple[str, list[int]]]:
 
 def _jobs() -> list[tuple[str, int]]:
     """Fabrics, on `nic` by their profiles, and PEs."""
-    some = [("direct", 2), ("direct", 3), ("rc_strict", 2), ("openshmem", 3)]
+    some = [("direct", 2), ("direct", 3), ("rc_strict", 2)]
     return [(fabric, n) for fabric in ("direct", "rc_strict", "openshmem", "udma") for n in (2, 3)] if FULL else some
 
 
