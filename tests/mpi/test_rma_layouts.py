@@ -11,7 +11,7 @@ import pytest
 
 import shmem
 
-from .data import dtype_id, payload, same
+from .data import payload, same
 
 pytestmark = pytest.mark.mpi
 
@@ -53,20 +53,23 @@ def contiguous(view):
 
 
 @pytest.mark.parametrize("nbi", [False, True], ids=["", "nbi"])
-@pytest.mark.parametrize("dtype", KINDS, ids=dtype_id)
 @pytest.mark.parametrize("view", VIEWS)
-def test_put_into_a_view(view, dtype, nbi):
+def test_put_into_a_view(view, nbi):
     n, me = shmem.n_pes(), shmem.my_pe()
     right, left = (me + 1) % n, (me - 1) % n
-    x = shmem.zeros(SHAPE, dtype)
-    target = VIEWS[view](x)
+    arrays = [shmem.zeros(SHAPE, dtype) for dtype in KINDS]
     put = shmem.put_nbi if nbi else shmem.put
-    put(target, payload(dtype, target.size, me).reshape(target.shape), right)
+    for x in arrays:
+        target = VIEWS[view](x)
+        put(target, payload(x.dtype, target.size, me).reshape(target.shape), right)
     shmem.barrier_all()
-    wanted = np.zeros(SHAPE, dtype)
-    VIEWS[view](wanted)[...] = payload(dtype, target.size, left).reshape(target.shape)
-    assert same(x, wanted)
-    shmem.free(x)
+    for x in arrays:
+        wanted = np.zeros(SHAPE, x.dtype)
+        there = VIEWS[view](wanted)
+        there[...] = payload(x.dtype, there.size, left).reshape(there.shape)
+        assert same(x, wanted), x.dtype
+    for x in arrays:
+        shmem.free(x)
 
 
 @pytest.mark.parametrize("private", [True, False], ids=["private", "symmetric"])
@@ -109,20 +112,21 @@ def test_put_from_a_view_into_a_view_of_another_shape(source_view, target_view):
 
 
 @pytest.mark.parametrize("nbi", [False, True], ids=["", "nbi"])
-@pytest.mark.parametrize("dtype", KINDS, ids=dtype_id)
 @pytest.mark.parametrize("view", VIEWS)
-def test_get_from_a_view(view, dtype, nbi):
+def test_get_from_a_view(view, nbi):
     n, me = shmem.n_pes(), shmem.my_pe()
-    x = shmem.array(payload(dtype, 60, me).reshape(SHAPE))
+    arrays = [shmem.array(payload(dtype, 60, me).reshape(SHAPE)) for dtype in KINDS]
     get = shmem.get_nbi if nbi else shmem.get
-    for pe in {me, (me + 1) % n, n - 1}:
-        source = VIEWS[view](x)
-        got = np.zeros(source.shape, dtype)
-        get(got, source, pe)
-        shmem.quiet()
-        assert same(got, contiguous(VIEWS[view](payload(dtype, 60, pe).reshape(SHAPE))))
+    for x in arrays:
+        for pe in {me, (me + 1) % n, n - 1}:
+            source = VIEWS[view](x)
+            got = np.zeros(source.shape, x.dtype)
+            get(got, source, pe)
+            shmem.quiet()
+            assert same(got, contiguous(VIEWS[view](payload(x.dtype, 60, pe).reshape(SHAPE)))), x.dtype
     shmem.barrier_all()
-    shmem.free(x)
+    for x in arrays:
+        shmem.free(x)
 
 
 @pytest.mark.parametrize("view", VIEWS)
