@@ -76,11 +76,11 @@ typedef struct {
     int pe;
 } sm_space;
 typedef struct { int64_t receives; int32_t cq; } sm_receiver;
-typedef struct {                            /* what has landed and was not taken, see nic_clocks.c */
+typedef struct {                            /* what has landed, see nic_clocks.c */
     sm_pe *p;
     uint64_t now, op;                       /* time of the engine; number of the record that is posted */
     sm_landing *list;
-    uint64_t n, room;
+    uint64_t taken, n, room;
     int lost;                               /* there was no memory for one */
 } sm_landings;
 

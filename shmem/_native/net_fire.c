@@ -137,6 +137,7 @@ static sm_place place_of(const sm_req *r, const sm_event *event) {
 }
 
 static int happens(sm_net *net, sm_req *r, const sm_event *event) {
+    if (!net->log && !net->landings) return do_event(net, r, event);
     sm_place place = place_of(r, event);
     if (net->log) sm_net_mark(net, r, event->act, &place);
     int changes = event->act == SM_ACT_PLACE || event->act == SM_ACT_AGAIN || event->act == SM_ACT_WORD;

@@ -4,7 +4,6 @@
 #include "nic.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 int sm_nic_clocked(sm_nic *nic) {
     nic->net->landings = calloc(1, sizeof *nic->net->landings);
@@ -32,16 +31,8 @@ uint64_t sm_nic_now(sm_nic *nic, uint64_t now) {
 }
 
 static void note(sm_landings *l, const sm_landing *landing) {
-    if (l->n == l->room) {
-        uint64_t room = l->room ? 2 * l->room : 256;
-        sm_landing *list = realloc(l->list, room * sizeof *list);
-        if (!list) {
-            l->lost = 1;
-            return;
-        }
-        l->list = list, l->room = room;
-    }
-    l->list[l->n++] = *landing;
+    if (sm_net_grow((void **)&l->list, &l->room, l->n + 1, sizeof *l->list)) l->lost = 1;
+    else l->list[l->n++] = *landing;
 }
 
 /* What changes a heap. */
@@ -67,10 +58,9 @@ void sm_net_brought(sm_net *net, const sm_req *r, const sm_place *place) {
 int64_t sm_nic_landed(sm_nic *nic, sm_landing *out, int64_t most, uint64_t *now) {
     sm_nic_enter(nic);
     sm_landings *l = nic->net->landings;
-    int64_t n = (int64_t)l->n < most ? (int64_t)l->n : most;
-    memcpy(out, l->list, (size_t)n * sizeof *out);
-    memmove(l->list, l->list + n, (l->n - (uint64_t)n) * sizeof *out);
-    l->n -= (uint64_t)n;
+    int64_t n = 0;
+    while (n < most && l->taken < l->n) out[n++] = l->list[l->taken++];
+    if (l->taken == l->n) l->taken = l->n = 0;
     if (l->now > *now) *now = l->now;
     if (l->lost) n = SM_NO_MEMORY;
     sm_nic_leave(nic);
