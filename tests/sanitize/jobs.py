@@ -52,6 +52,12 @@ def recorded(folder: Path, n: int, program: Path, *arguments: object, **environ:
     return command(*SHMEMU, "run", "-n", n, program, *arguments, SHMEMU_SANITIZE=str(folder), **environ)
 
 
+def written(folder: Path, name: str, text: str) -> Path:
+    path = folder / name
+    path.write_text(text)
+    return path
+
+
 def race(folder: Path, *options: str) -> Ended:
     """Judges the streams in a folder, in this process."""
     out, err = io.StringIO(), io.StringIO()
